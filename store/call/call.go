@@ -1,0 +1,193 @@
+// Package call holds the central type of weir: one call to a model, with the
+// instants at which things happened to it, what it used and how it ended. It
+// has the ruler with which the proxy and the generator both measure (Meter),
+// the figures that follow from the instants, and the only place that spells
+// the span attributes in which a call travels.
+package call
+
+import (
+	"time"
+
+	"weir/proxy/wire"
+)
+
+// Instant is a point on the process's monotonic clock, in nanoseconds since
+// the process's anchor. The zero Instant was not reached.
+type Instant int64
+
+// anchor ties the monotonic clock to the wall clock, once a process: an NTP
+// step moves no duration and reorders no instants.
+var anchor = time.Now()
+
+// Now reads the clock.
+func Now() Instant { return Instant(time.Since(anchor)) }
+
+// At converts a time of this process.
+func At(t time.Time) Instant { return Instant(t.Sub(anchor)) }
+
+// Time is the wall-clock time of the instant; the zero time if it was not
+// reached.
+func (i Instant) Time() time.Time {
+	if i == 0 {
+		return time.Time{}
+	}
+	return anchor.Add(time.Duration(i)).Round(0)
+}
+
+// Reached says whether the instant came.
+func (i Instant) Reached() bool { return i != 0 }
+
+// Mark is an instant seen twice: Received when the read from the upstream
+// returned, Delivered when the write and flush to the client returned. The
+// generator, which delivers to nobody, sets only Received.
+type Mark struct{ Received, Delivered Instant }
+
+// Reached says whether the instant came.
+func (m Mark) Reached() bool { return m.Received != 0 }
+
+// Side says who measured a call.
+type Side string
+
+// The sides.
+const (
+	Proxy  Side = "proxy"
+	Client Side = "client" // weir's own generator
+)
+
+// Call is one call to a model. Every field may be absent, which is its zero
+// value.
+type Call struct {
+	TraceID    [16]byte
+	SpanID     [8]byte
+	ParentSpan [8]byte
+	Side       Side
+
+	// Where it belongs.
+	Run          string
+	Scenario     string
+	ScenarioFrom string // how the scenario was found: "header", "path", "rule", "default"
+	Session      string
+	Turn         int // from 1
+	Labels       map[string]string
+	WarmUp       bool
+
+	// What was asked, of whom, by whom.
+	API            wire.API
+	Operation      wire.Operation
+	Provider       string // gen_ai.provider.name
+	Upstream       string // weir's name for the endpoint
+	Host           string // the upstream's, never weir's
+	Port           int
+	Method         string
+	Path           string // without query, prefix tags removed
+	Request        wire.Head
+	RequestBytes   int64
+	ClientName     string
+	ClientVersion  string
+	KeyFingerprint string
+	ExpectedInput  wire.Count // what the load model planned; generator only
+	ExpectedOutput wire.Count
+	ReusedConn     bool
+	Attempts       int // upstream attempts; 0 when none was made
+
+	// What came back.
+	Status            int
+	ResponseID        string
+	ServedModel       string
+	Finish            string
+	ServiceTier       string
+	SystemFingerprint string
+	ResponseBytes     int64
+	Streamed          bool // the response was a stream, whatever was asked
+	Usage             wire.Usage
+	UsageSource       UsageSource
+	Events            int64 // events of the stream
+	TokenEvents       int64 // those with generated output
+	UnknownEvents     int64
+	Gaps              Gaps
+	Timeline          Timeline
+
+	Outcome      Outcome
+	NoFirstToken Absence // why there is no first token; empty when there is one
+	ErrorType    string  // the provider's, or weir's own class of failure
+	ErrorMessage string
+	ErrorBody    string // first 64 KiB, secrets redacted
+	RetryAfter   time.Duration
+
+	Instants
+
+	// Of which: overlaps the parts of the account, never added to them.
+	DNS          time.Duration
+	TLS          time.Duration
+	WriteBlocked time.Duration // time in writes to the client
+	Injected     time.Duration // delay that the shaper's impairments added
+}
+
+// Instants are the moments of a call, in the order of the account.
+type Instants struct {
+	Due       Instant // when the load model planned the send; generator only
+	Arrived   Instant // request line and headers read; generator: the send began
+	Body      Instant // whole request body read
+	Admitted  Instant // left the shaper
+	Connected Instant // connection of the attempt that answered was in hand
+	Sent      Instant // last byte of the request written
+	Headers   Instant // status line and headers received
+
+	FirstByte      Mark // first body byte
+	FirstEvent     Mark // first complete event of any kind
+	FirstToken     Mark // first event with generated output
+	FirstReasoning Mark
+	FirstText      Mark
+	FirstTool      Mark
+	LastToken      Mark
+
+	Done Instant // body end, error or cancel
+}
+
+// UsageSource says where the token figures come from.
+type UsageSource string
+
+// The provenances of usage.
+const (
+	UsageReported   UsageSource = "reported"
+	UsageInjected   UsageSource = "injected"   // weir asked for it
+	UsageEstimated  UsageSource = "estimated"  // by a tokenizer
+	UsageMissing    UsageSource = "missing"    // the endpoint gave none
+	UsageSuspicious UsageSource = "suspicious" // contradicts the stream
+)
+
+// Outcome is how a call ended. The HTTP status alone decides nothing.
+type Outcome string
+
+// The outcomes.
+const (
+	OK          Outcome = "ok"
+	Refused     Outcome = "refused"      // by weir's shaper
+	RateLimited Outcome = "rate_limited" // 429
+	Auth        Outcome = "auth"         // 401, 403
+	Overloaded  Outcome = "overloaded"   // 503, 529
+	ClientError Outcome = "client_error" // other 4xx
+	ServerError Outcome = "server_error" // other 5xx
+	StreamError Outcome = "stream_error" // an error event inside a 200
+	Truncated   Outcome = "truncated"    // ended without its terminal event, or broke
+	Malformed   Outcome = "malformed"    // 200 without what the API promises
+	Unreachable Outcome = "unreachable"  // DNS, connect, TLS
+	Timeout     Outcome = "timeout"
+	ClientGone  Outcome = "client_gone"
+)
+
+// Absence is why a call has no first token.
+type Absence string
+
+// The reasons.
+const (
+	AbsentRefused     Absence = "refused"
+	AbsentHTTPError   Absence = "http_error"
+	AbsentStreamError Absence = "stream_error"
+	AbsentTruncated   Absence = "truncated"
+	AbsentClientGone  Absence = "client_gone"
+	AbsentTimeout     Absence = "timeout"
+	AbsentNotStreamed Absence = "not_streamed"
+	AbsentEmpty       Absence = "empty"
+	AbsentOperation   Absence = "no_generation" // the operation generates nothing
+)
