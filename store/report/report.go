@@ -1,0 +1,319 @@
+// Package report turns calls into what people and programs read: a table by
+// scenario, the same as JSON, CSV and Markdown, lists of calls, and the account
+// of one call drawn as a bar.
+//
+// REPORT.md beside this file is the contract of the JSON.
+package report
+
+import (
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+	"time"
+
+	"weir/store/call"
+)
+
+// Schema names the version of the JSON that a Report becomes.
+const Schema = "weir.report/1"
+
+// Options say how calls are put together. The zero Options group by scenario.
+type Options struct {
+	// By names what a row is: "scenario", "model", "api", "key", "session",
+	// "label", "label:KEY", "upstream", "client", "outcome", "run", or several
+	// of them. Empty is scenario.
+	By []string
+
+	// Order gives the values of the first group key in the order in which rows
+	// are to stand, as a load model lists its scenarios; values that it does
+	// not name follow by name.
+	Order []string
+
+	// Selection is what the user asked for, repeated in the output.
+	Selection string
+
+	// LostSpans is how many spans the store knows to be missing from what was
+	// selected; absent when it was not asked.
+	LostSpans Num
+}
+
+// Report is the summary of some calls.
+type Report struct {
+	Schema    string   `json:"schema"`
+	Selection string   `json:"selection"`
+	Runs      []Run    `json:"runs"`
+	By        []string `json:"by"`
+	Rows      []Row    `json:"rows"`
+
+	// Total is all rows together.
+	Total Row `json:"total"`
+
+	Failures []Failure `json:"failures"`
+
+	// Calls left out of every row: those of a warm-up, and those of operations
+	// that generate nothing (models, count_tokens, embeddings).
+	WarmUp       int `json:"warm_up_calls"`
+	NoGeneration int `json:"no_generation_calls"`
+
+	// Calls that both the proxy and the generator measured.
+	BothViews int `json:"both_views_calls"`
+
+	LostSpans Num      `json:"lost_spans"`
+	Warnings  []string `json:"warnings"`
+}
+
+// Run is a load run that the calls belong to, with its verdict.
+type Run struct {
+	ID        string    `json:"run"`
+	Model     string    `json:"load_model"`
+	Target    string    `json:"target"`
+	Seed      string    `json:"seed"` // decimal: a 64-bit seed does not fit a JSON number
+	Started   time.Time `json:"started_at"`
+	Duration  Num       `json:"duration_s"`
+	Verdict   string    `json:"verdict"` // "valid", "invalid: client", "interrupted"; empty while it runs
+	Reasons   []string  `json:"reasons"`
+	Planned   Num       `json:"planned_per_s"`
+	Achieved  Num       `json:"achieved_per_s"`
+	LagP50    Num       `json:"lag_p50_ms"`
+	LagP99    Num       `json:"lag_p99_ms"`
+	LagMax    Num       `json:"lag_max_ms"`
+	NotSent   int64     `json:"not_sent_calls"`
+	Scenarios []string  `json:"scenarios"` // as the load model lists them
+}
+
+// Row is one group of calls. Latencies are of successful calls only.
+type Row struct {
+	Group []string `json:"group"` // a value for each of By; "" where calls had none
+	Calls int      `json:"calls"`
+	OK    int      `json:"ok_calls"`
+	Share Num      `json:"ok_share"`
+
+	TTFTFelt     Percentiles `json:"ttft_felt"`     // proxy: first token delivered − request arrived
+	TTFTUpstream Percentiles `json:"ttft_upstream"` // proxy: first token received − request sent
+	TTFTResponse Percentiles `json:"ttft_response"` // generator: first token − due
+	TTFTService  Percentiles `json:"ttft_service"`  // generator: first token − send begun
+	TPOT         Percentiles `json:"tpot"`
+	Queued       Percentiles `json:"queued"`
+	ToLastToken  Percentiles `json:"e2e_last_token"`
+	ToDone       Percentiles `json:"e2e_done"`
+
+	Tokens Tokens `json:"tokens"`
+	Stream Stream `json:"stream"`
+	Views  Views  `json:"views"`
+
+	// Account is the mean time of successful calls in each part; the parts add
+	// up to the mean of done − arrived.
+	Account Account `json:"account"`
+}
+
+// Tokens are what the calls of a row used, by the normal form in which input
+// holds cached tokens and output holds reasoning.
+type Tokens struct {
+	InputMean      Num `json:"input_mean_tokens"` // of the successful calls that reported it
+	OutputMean     Num `json:"output_mean_tokens"`
+	Input          Num `json:"input_tokens"` // sums, of all calls that reported them
+	Output         Num `json:"output_tokens"`
+	CacheReadShare Num `json:"cache_read_share"` // of input tokens, where both are known
+
+	// Calls by where their usage comes from: "reported", "injected",
+	// "estimated", "missing", "suspicious".
+	Sources map[string]int `json:"usage_calls"`
+}
+
+// Stream is how the answers of a row came.
+type Stream struct {
+	TokensPerEvent Num `json:"tokens_per_event"` // over 1: an event is not a token
+	Stalled        int `json:"stalled_calls"`
+	Stalls         int `json:"stalls"`
+	StalledTime    Num `json:"stalled_ms"`
+	Coalesced      int `json:"coalesced_calls"`
+	NotStreamed    int `json:"not_streamed_calls"`
+}
+
+// Views compare the two measurements of the calls that both sides saw.
+type Views struct {
+	Both   int `json:"calls"`
+	Differ int `json:"differing_calls"` // TTFTs apart by more than 2 ms + 2 %
+	Worst  Num `json:"largest_difference_ms"`
+}
+
+// Account is the mean of each part of the calls' time.
+type Account struct {
+	Read     Num `json:"read_ms"`
+	Queue    Num `json:"queue_ms"`
+	Connect  Num `json:"connect_ms"`
+	Send     Num `json:"send_ms"`
+	Wait     Num `json:"wait_ms"`
+	Generate Num `json:"generate_ms"`
+	Tail     Num `json:"tail_ms"`
+}
+
+// Failure is one way in which calls of a group failed.
+type Failure struct {
+	Group    []string     `json:"group"`
+	Outcome  call.Outcome `json:"outcome"`
+	Status   int          `json:"status"` // HTTP; 0 when none came
+	Calls    int          `json:"calls"`
+	Messages []string     `json:"messages"` // the first different ones, at most 3
+}
+
+// Summarise puts calls into rows. A call that the proxy and the generator both
+// measured is counted once. It fails with the first error of calls, or on a
+// group key that does not exist.
+func Summarise(calls iter.Seq2[*call.Call, error], runs []Run, o Options) (*Report, error) {
+	by, err := groupKeys(o.By)
+	if err != nil {
+		return nil, err
+	}
+	r := &Report{
+		Schema: Schema, Selection: o.Selection, Runs: slices.Clone(runs), By: by.names,
+		LostSpans: o.LostSpans, Warnings: []string{}, Rows: []Row{}, Failures: []Failure{},
+	}
+	if r.Runs == nil {
+		r.Runs = []Run{}
+	}
+	t := tally{report: r, by: by, groups: map[string]*group{}, failures: map[failureKey]*Failure{}}
+	var join pairer
+	for c, err := range calls {
+		if err != nil {
+			return nil, err
+		}
+		if p, ok := join.add(c); ok {
+			t.add(p)
+		}
+	}
+	for _, p := range join.rest() {
+		t.add(p)
+	}
+	t.close(o.Order)
+	r.warn()
+	return r, nil
+}
+
+// tally is a report in the making.
+type tally struct {
+	report   *Report
+	by       keys
+	groups   map[string]*group
+	total    group
+	failures map[failureKey]*Failure
+}
+
+type failureKey struct {
+	group   string
+	outcome call.Outcome
+	status  int
+}
+
+func (t *tally) add(p pair) {
+	c := p.lead()
+	switch {
+	case c.WarmUp || p.client != nil && p.client.WarmUp:
+		t.report.WarmUp++
+		return
+	case c.Operation != "" && !c.Operation.Generates():
+		t.report.NoGeneration++
+		return
+	}
+	if p.proxy != nil && p.client != nil {
+		t.report.BothViews++
+	}
+	values := t.by.of(p)
+	key := strings.Join(values, "\x00")
+	g := t.groups[key]
+	if g == nil {
+		g = &group{values: values}
+		t.groups[key] = g
+	}
+	g.add(p)
+	t.total.add(p)
+	if p.outcome() != call.OK {
+		t.fail(key, values, p)
+	}
+}
+
+// fail counts a failed call with the message that explains it.
+func (t *tally) fail(key string, values []string, p pair) {
+	c := p.failure()
+	k := failureKey{key, p.outcome(), c.Status}
+	f := t.failures[k]
+	if f == nil {
+		f = &Failure{Group: values, Outcome: k.outcome, Status: k.status, Messages: []string{}}
+		t.failures[k] = f
+	}
+	f.Calls++
+	if m := failureMessage(c); m != "" && len(f.Messages) < 3 && !slices.Contains(f.Messages, m) {
+		f.Messages = append(f.Messages, m)
+	}
+}
+
+// failureMessage is the provider's sentence where it gave one, else the
+// beginning of what it sent.
+func failureMessage(c *call.Call) string {
+	m := c.ErrorMessage
+	if m == "" {
+		m = c.ErrorBody
+	}
+	if m == "" {
+		m = c.ErrorType
+	}
+	m = strings.Join(strings.Fields(m), " ")
+	const most = 300
+	if len(m) > most {
+		m = strings.ToValidUTF8(m[:most], "") + "…"
+	}
+	return m
+}
+
+// close turns groups into rows in their order.
+func (t *tally) close(order []string) {
+	r := t.report
+	for _, g := range t.groups {
+		r.Rows = append(r.Rows, g.row())
+	}
+	t.total.values = make([]string, len(t.by.names))
+	r.Total = t.total.row()
+	byGroup := func(a, b []string) int { return compareGroups(a, b, order) }
+	slices.SortFunc(r.Rows, func(a, b Row) int { return byGroup(a.Group, b.Group) })
+	for _, f := range t.failures {
+		r.Failures = append(r.Failures, *f)
+	}
+	slices.SortFunc(r.Failures, func(a, b Failure) int {
+		if c := byGroup(a.Group, b.Group); c != 0 {
+			return c
+		}
+		if a.Calls != b.Calls {
+			return b.Calls - a.Calls
+		}
+		return strings.Compare(fmt.Sprint(a.Outcome, a.Status), fmt.Sprint(b.Outcome, b.Status))
+	})
+}
+
+// compareGroups orders rows: by the order given for the first key, then by
+// name; calls without a value come last.
+func compareGroups(a, b, order []string) int {
+	for i := range a {
+		x, y := a[i], b[i]
+		if x == y {
+			continue
+		}
+		if i == 0 {
+			if p, q := place(order, x), place(order, y); p != q {
+				return p - q
+			}
+		}
+		if x == "" || y == "" {
+			return len(y) - len(x)
+		}
+		return strings.Compare(x, y)
+	}
+	return 0
+}
+
+func place(order []string, v string) int {
+	if i := slices.Index(order, v); i >= 0 {
+		return i
+	}
+	return len(order)
+}

@@ -1,0 +1,161 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"unicode"
+
+	"github.com/mattn/go-runewidth"
+)
+
+// table is cells that are aligned by what they take on a screen, where a
+// Chinese character is two columns wide.
+type table struct {
+	columns []column
+	rows    [][]string
+}
+
+// column is one column; over is a title above neighbouring columns that share
+// it.
+type column struct {
+	over string
+	head string
+	left bool // text; figures stand at the right
+}
+
+func (t *table) add(cells ...string) { t.rows = append(t.rows, cells) }
+
+// width counts ambiguous characters (→ … –) as one column, whatever the
+// locale: terminals draw them so, and the same report must look the same.
+var width = &runewidth.Condition{EastAsianWidth: false, StrictEmojiNeutral: true}
+
+// plain makes text from elsewhere safe to show: one line, no control
+// characters that could steer a terminal.
+func plain(s string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n' || r == '\t' || r == '\r':
+			return ' '
+		case unicode.IsControl(r) || unicode.In(r, unicode.Cf):
+			return -1
+		}
+		return r
+	}, s)
+}
+
+// clip shortens text to so many columns.
+func clip(s string, columns int) string {
+	if width.StringWidth(s) <= columns {
+		return s
+	}
+	return width.Truncate(s, columns, "…")
+}
+
+// text writes the table with two spaces between columns and nothing at line
+// ends. style, when set, colours a finished cell of a row; row -1 is the head.
+func (t *table) text(w io.Writer, style func(row, col int, cell string) string) {
+	widths := make([]int, len(t.columns))
+	for i, c := range t.columns {
+		widths[i] = width.StringWidth(c.head)
+	}
+	for _, row := range t.rows {
+		for i, cell := range row {
+			widths[i] = max(widths[i], width.StringWidth(cell))
+		}
+	}
+	if over := t.overLine(widths); over != "" {
+		fmt.Fprintln(w, paint(style, -1, 0, over))
+	}
+	heads := make([]string, len(t.columns))
+	for i, c := range t.columns {
+		heads[i] = c.head
+	}
+	t.line(w, heads, widths, -1, style)
+	for i, row := range t.rows {
+		t.line(w, row, widths, i, style)
+	}
+}
+
+func (t *table) line(w io.Writer, cells []string, widths []int, row int, style func(int, int, string) string) {
+	var b strings.Builder
+	pending := 0 // spaces owed, written only when something follows
+	for i, cell := range cells {
+		gap := widths[i] - width.StringWidth(cell)
+		if !t.columns[i].left {
+			pending += gap
+		}
+		if cell != "" {
+			b.WriteString(strings.Repeat(" ", pending))
+			b.WriteString(paint(style, row, i, cell))
+			pending = 0
+		}
+		if t.columns[i].left {
+			pending += gap
+		}
+		pending += 2
+	}
+	fmt.Fprintln(w, b.String())
+}
+
+func paint(style func(int, int, string) string, row, col int, cell string) string {
+	if style == nil {
+		return cell
+	}
+	return style(row, col, cell)
+}
+
+// overLine is the line above the heads, each title over the middle of its
+// columns; empty when there are none.
+func (t *table) overLine(widths []int) string {
+	var b strings.Builder
+	at := 0
+	for i := 0; i < len(t.columns); {
+		span, over := 1, t.columns[i].over
+		w := widths[i]
+		for over != "" && i+span < len(t.columns) && t.columns[i+span].over == over {
+			w += 2 + widths[i+span]
+			span++
+		}
+		if over != "" {
+			ow := width.StringWidth(over)
+			start := at + max(w-ow, 0)/2
+			if have := width.StringWidth(b.String()); start > have {
+				b.WriteString(strings.Repeat(" ", start-have))
+			}
+			b.WriteString(over)
+		}
+		at += w + 2
+		i += span
+	}
+	return b.String()
+}
+
+// markdown writes the table as GitHub reads it.
+func (t *table) markdown(w io.Writer) {
+	esc := strings.NewReplacer("|", `\|`, "*", `\*`, "<", "&lt;")
+	line := func(cells []string) {
+		fmt.Fprint(w, "|")
+		for _, c := range cells {
+			fmt.Fprintf(w, " %s |", esc.Replace(c))
+		}
+		fmt.Fprintln(w)
+	}
+	heads := make([]string, len(t.columns))
+	for i, c := range t.columns {
+		heads[i] = strings.TrimSpace(c.over + " " + c.head)
+	}
+	line(heads)
+	fmt.Fprint(w, "|")
+	for _, c := range t.columns {
+		if c.left {
+			fmt.Fprint(w, " --- |")
+		} else {
+			fmt.Fprint(w, " ---: |")
+		}
+	}
+	fmt.Fprintln(w)
+	for _, row := range t.rows {
+		line(row)
+	}
+}

@@ -1,0 +1,286 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+)
+
+// Style says how text is drawn. The zero Style has no colour and is 100
+// columns wide.
+type Style struct {
+	Color bool // colour only repeats what a symbol says
+	Width int  // columns of the screen; 0 is 100
+}
+
+func (s Style) columns() int {
+	if s.Width <= 0 {
+		return 100
+	}
+	return s.Width
+}
+
+// The colours: what is good, bad, to be noticed, and beside the point.
+const (
+	green  = "32"
+	red    = "31"
+	yellow = "33"
+	faint  = "2"
+)
+
+func (s Style) paint(colour, text string) string {
+	if !s.Color || text == "" {
+		return text
+	}
+	return "\x1b[" + colour + "m" + text + "\x1b[0m"
+}
+
+// Text writes the report for people: runs with their verdict, the table, the
+// generator's view, failures, and last what to know before trusting it.
+func (r *Report) Text(w io.Writer, s Style) {
+	for _, run := range r.Runs {
+		run.text(w, s)
+	}
+	main := r.mainTable()
+	totalRow := -1
+	if len(r.Rows) > 1 {
+		totalRow = len(main.rows) - 1
+	}
+	main.text(w, func(row, col int, cell string) string {
+		switch {
+		case row == -1 || cell == absent:
+			return s.paint(faint, cell)
+		case row < len(r.Rows) && col == len(r.By)+1 && r.Rows[row].OK < r.Rows[row].Calls:
+			return s.paint(red, cell)
+		case row == totalRow && col == len(r.By)+1 && r.Total.OK < r.Total.Calls:
+			return s.paint(red, cell)
+		}
+		return cell
+	})
+	if r.proxySeen() && r.clientSeen() {
+		fmt.Fprintln(w)
+		r.clientTable().text(w, func(row, _ int, cell string) string {
+			if row == -1 || cell == absent {
+				return s.paint(faint, cell)
+			}
+			return cell
+		})
+	}
+	if len(r.Failures) > 0 {
+		fmt.Fprintln(w)
+		r.failureTable(s.columns()).text(w, func(row, col int, cell string) string {
+			switch {
+			case row == -1:
+				return s.paint(faint, cell)
+			case col == len(r.By):
+				return s.paint(red, cell)
+			}
+			return cell
+		})
+	}
+	r.footer(w, s)
+}
+
+// footer writes the warnings and the meaning of marks.
+func (r *Report) footer(w io.Writer, s Style) {
+	var notes []string
+	if r.marked() {
+		notes = append(notes, "* few calls: p50 wants 11, p90 64, p95 130, p99 662")
+	}
+	if r.LostSpans.Known {
+		notes = append(notes, count(int(r.LostSpans.V), "span")+" lost")
+	}
+	if len(r.Warnings)+len(notes) > 0 {
+		fmt.Fprintln(w)
+	}
+	for _, warning := range r.Warnings {
+		fmt.Fprintln(w, s.paint(yellow, "! "+plain(warning)))
+	}
+	if len(notes) > 0 {
+		fmt.Fprintln(w, s.paint(faint, strings.Join(notes, "   ")))
+	}
+}
+
+// text writes a run's two lines.
+func (run *Run) text(w io.Writer, s Style) {
+	head := []string{"run " + run.ID}
+	way := plain(run.Model)
+	if run.Target != "" {
+		way += " → " + plain(run.Target)
+	}
+	for _, part := range []string{way, seconds(run.Duration)} {
+		if part != "" && part != absent {
+			head = append(head, part)
+		}
+	}
+	if run.Seed != "" {
+		head = append(head, "seed "+run.Seed)
+	}
+	head = append(head, verdict(run.Verdict, s))
+	fmt.Fprintln(w, strings.Join(head, "  "))
+	for _, reason := range run.Reasons {
+		fmt.Fprintln(w, s.paint(red, "  because "+plain(reason)))
+	}
+	if run.Planned.Known || run.LagP99.Known {
+		fmt.Fprintln(w, s.paint(faint, fmt.Sprintf("planned %s, sent %s   lag p50 %s p99 %s max %s",
+			perSecond(run.Planned), perSecond(run.Achieved), ms(run.LagP50), ms(run.LagP99), ms(run.LagMax))))
+	}
+	fmt.Fprintln(w)
+}
+
+// verdict writes a run's verdict with its symbol.
+func verdict(v string, s Style) string {
+	switch v {
+	case "valid":
+		return s.paint(green, "✓ valid")
+	case "":
+		return "running"
+	}
+	return s.paint(red, "✗ "+strings.ToUpper(v))
+}
+
+// proxySeen and clientSeen say whether any successful call was measured by
+// that side.
+func (r *Report) proxySeen() bool { return r.Total.TTFTFelt.N > 0 || !r.clientSeen() }
+
+func (r *Report) clientSeen() bool { return r.Total.TTFTService.N > 0 }
+
+// allRows are the rows, and all of them together where there are several.
+func (r *Report) allRows() []Row {
+	if len(r.Rows) < 2 {
+		return r.Rows
+	}
+	total := r.Total
+	total.Group = append([]string{"all"}, make([]string, len(r.By)-1)...)
+	return append(r.Rows[:len(r.Rows):len(r.Rows)], total)
+}
+
+// groupColumns begin every table.
+func (r *Report) groupColumns() []column {
+	var columns []column
+	for _, name := range r.By {
+		columns = append(columns, column{head: name, left: true})
+	}
+	return columns
+}
+
+func (r *Report) groupCells(row Row) []string {
+	cells := make([]string, len(row.Group))
+	for i, v := range row.Group {
+		cells[i] = named(v)
+		if row.Group[0] == "all" && i > 0 && v == "" {
+			cells[i] = ""
+		}
+	}
+	return cells
+}
+
+func ttftColumns(over string) []column {
+	return []column{{over: over, head: "n"}, {over: over, head: "p50"}, {over: over, head: "p95"}, {over: over, head: "p99"}}
+}
+
+func ttftCells(p Percentiles) []string {
+	return []string{strconv.Itoa(p.N), mark(p, "p50", p.P50), mark(p, "p95", p.P95), mark(p, "p99", p.P99)}
+}
+
+// mainTable has a row for each group: what the proxy saw, or the generator
+// where there was no proxy.
+func (r *Report) mainTable() *table {
+	first, second := "ttft felt", "ttft upstream"
+	proxy := r.proxySeen()
+	if !proxy {
+		first, second = "ttft response", "ttft service"
+	}
+	t := &table{columns: r.groupColumns()}
+	t.columns = append(t.columns, column{head: "calls"}, column{head: "ok"})
+	t.columns = append(t.columns, ttftColumns(first)...)
+	t.columns = append(t.columns, ttftColumns(second)[1:]...)
+	t.columns = append(t.columns, column{head: "tpot"}, column{head: "tokens in→out"})
+	if cached := r.Total.Tokens.CacheReadShare; cached.Known {
+		t.columns = append(t.columns, column{head: "cached"})
+	}
+	if proxy {
+		t.columns = append(t.columns, column{over: "queued", head: "p95"})
+	}
+	for _, row := range r.allRows() {
+		cells := append(r.groupCells(row), strconv.Itoa(row.Calls), percent(row.Share))
+		a, b := row.TTFTFelt, row.TTFTUpstream
+		if !proxy {
+			a, b = row.TTFTResponse, row.TTFTService
+		}
+		cells = append(cells, ttftCells(a)...)
+		cells = append(cells, ttftCells(b)[1:]...)
+		cells = append(cells, mark(row.TPOT, "p50", row.TPOT.P50), whole(row.Tokens.InputMean)+"→"+whole(row.Tokens.OutputMean))
+		if r.Total.Tokens.CacheReadShare.Known {
+			cells = append(cells, percent(row.Tokens.CacheReadShare))
+		}
+		if proxy {
+			cells = append(cells, mark(row.Queued, "p95", row.Queued.P95))
+		}
+		t.add(cells...)
+	}
+	return t
+}
+
+// clientTable is the generator's view of the calls that the main table has
+// from the proxy.
+func (r *Report) clientTable() *table {
+	t := &table{columns: r.groupColumns()}
+	t.columns = append(t.columns, ttftColumns("generator: from due")...)
+	t.columns = append(t.columns, ttftColumns("from send")[1:]...)
+	t.columns = append(t.columns, column{over: "views", head: "differ"}, column{over: "views", head: "most"})
+	for _, row := range r.allRows() {
+		cells := append(r.groupCells(row), ttftCells(row.TTFTResponse)...)
+		cells = append(cells, ttftCells(row.TTFTService)[1:]...)
+		t.add(append(cells, strconv.Itoa(row.Views.Differ), ms(row.Views.Worst))...)
+	}
+	return t
+}
+
+func (r *Report) failureTable(columns int) *table {
+	t := &table{columns: append(r.groupColumns(), column{head: "failed", left: true}, column{head: "status"},
+		column{head: "calls"}, column{head: "said", left: true})}
+	used := 0
+	for _, f := range r.Failures {
+		cells := r.groupCells(Row{Group: f.Group})
+		status := absent
+		if f.Status != 0 {
+			status = strconv.Itoa(f.Status)
+		}
+		cells = append(cells, "✗ "+string(f.Outcome), status, strconv.Itoa(f.Calls), absent)
+		if len(f.Messages) > 0 {
+			cells[len(cells)-1] = plain(f.Messages[0])
+		}
+		t.add(cells...)
+		for _, m := range f.Messages[min(1, len(f.Messages)):] {
+			more := make([]string, len(cells))
+			more[len(more)-1] = plain(m)
+			t.add(more...)
+		}
+	}
+	last := len(t.columns) - 1
+	for c := range last {
+		w := width.StringWidth(t.columns[c].head)
+		for _, row := range t.rows {
+			w = max(w, width.StringWidth(row[c]))
+		}
+		used += w + 2
+	}
+	for _, row := range t.rows {
+		row[last] = clip(row[last], max(columns-used, 24))
+	}
+	return t
+}
+
+// marked says whether any figure of the tables carries the star.
+func (r *Report) marked() bool {
+	for _, row := range r.allRows() {
+		for _, p := range []Percentiles{row.TTFTFelt, row.TTFTUpstream, row.TTFTResponse, row.TTFTService, row.TPOT} {
+			if p.N > 0 && len(p.Unreliable) > 0 {
+				return true
+			}
+		}
+	}
+	return false
+}

@@ -1,0 +1,62 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"weir/store/call"
+)
+
+// warn writes down what a reader must know before trusting the figures.
+func (r *Report) warn() {
+	say := func(format string, a ...any) { r.Warnings = append(r.Warnings, fmt.Sprintf(format, a...)) }
+	t := &r.Total
+	for _, run := range r.Runs {
+		if run.Verdict != "" && run.Verdict != "valid" {
+			say("run %s is %s: %s", run.ID, run.Verdict, strings.Join(run.Reasons, "; "))
+		}
+		if run.NotSent > 0 {
+			say("run %s: %s of the plan were not sent", run.ID, count(int(run.NotSent), "call"))
+		}
+	}
+	if r.LostSpans.Known && r.LostSpans.V > 0 {
+		say("%s lost: the store is missing what they measured", count(int(r.LostSpans.V), "span"))
+	}
+	if n := t.Tokens.Sources[string(call.UsageMissing)]; n > 0 {
+		say("%d of %s reported no usage", n, count(t.Calls, "call"))
+	}
+	if n := t.Tokens.Sources[string(call.UsageEstimated)]; n > 0 {
+		say("%d of %s have estimated token counts", n, count(t.Calls, "call"))
+	}
+	if n := t.Tokens.Sources[string(call.UsageSuspicious)]; n > 0 {
+		say("%d of %s reported usage that contradicts their stream", n, count(t.Calls, "call"))
+	}
+	if n := t.Stream.Coalesced; n > 0 {
+		say("%s came coalesced: something upstream buffers the stream, and TTFT is not the model's", count(n, "stream"))
+	}
+	if t.Stream.Stalled > 0 {
+		say("%s in %s, %s in all", count(t.Stream.Stalls, "stall"), count(t.Stream.Stalled, "call"), ms(t.Stream.StalledTime))
+	}
+	if v := t.Views; v.Differ > 0 {
+		say("client and proxy TTFT differ by more than 2 ms + 2 %% in %d of %s, at most by %s", v.Differ, count(v.Both, "call"), ms(v.Worst))
+	}
+	if n := t.Stream.NotStreamed; n > 0 {
+		say("%d of %s were not streamed and have no TTFT", n, count(t.Calls, "call"))
+	}
+	if r.WarmUp > 0 {
+		say("%s of warm-up left out", count(r.WarmUp, "call"))
+	}
+	if r.NoGeneration > 0 {
+		say("%s that generate nothing (models, count_tokens, embeddings) left out", count(r.NoGeneration, "call"))
+	}
+	r.Warnings = slices.Clip(r.Warnings)
+}
+
+// count writes a number with its noun: "1 call", "2 calls".
+func count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
