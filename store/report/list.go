@@ -1,0 +1,99 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"weir/store/call"
+)
+
+var listColumns = []string{"call", "started", "side", "scenario", "model", "outcome", "status", "ttft", "tpot", "in", "out", "total"}
+
+// listCells are a call's cells under listColumns.
+func listCells(c *call.Call) []string {
+	felt, ok := c.TTFTFelt()
+	tpot, tpotOK := c.TPOT()
+	total, done := c.Duration()
+	status := absent
+	if c.Status != 0 {
+		status = fmt.Sprint(c.Status)
+	}
+	outcome := string(c.Outcome)
+	switch c.Outcome {
+	case "":
+		outcome = "… in flight"
+	case call.OK:
+		outcome = "✓ ok"
+	default:
+		outcome = "✗ " + outcome
+	}
+	started := absent
+	if c.Arrived.Reached() {
+		started = c.Arrived.Time().Local().Format("01-02 15:04:05.000")
+	}
+	return []string{SpanText(c), started, string(c.Side), named(c.Scenario), named(c.Request.Model), outcome, status,
+		duration(felt, ok), duration(tpot, tpotOK), known(c.Usage.Input.N, c.Usage.Input.Known),
+		known(c.Usage.Output.N, c.Usage.Output.Known), duration(total, done)}
+}
+
+// List writes calls as an aligned table.
+func List(w io.Writer, calls []*call.Call, s Style) {
+	t := &table{}
+	for i, head := range listColumns {
+		t.columns = append(t.columns, column{head: head, left: i < 6})
+	}
+	for _, c := range calls {
+		cells := listCells(c)
+		cells[3], cells[4] = clip(cells[3], 24), clip(cells[4], 28)
+		t.add(cells...)
+	}
+	t.text(w, func(row, col int, cell string) string {
+		switch {
+		case row == -1 || cell == absent:
+			return s.paint(faint, cell)
+		case col == 5 && calls[row].Outcome == call.OK:
+			return s.paint(green, cell)
+		case col == 5 && calls[row].Outcome != "":
+			return s.paint(red, cell)
+		}
+		return cell
+	})
+}
+
+// ListHead is the head of the lines that ListRow writes.
+const ListHead = "call\tstarted_at\tside\tscenario\tmodel\toutcome\tstatus\tttft_felt_ms\ttpot_ms\tinput_tokens\toutput_tokens\ttotal_ms"
+
+// ListRow writes a call as one tab-separated line, for a pipe: absent figures
+// are empty.
+func ListRow(w io.Writer, c *call.Call) {
+	started := ""
+	if c.Arrived.Reached() {
+		started = c.Arrived.Time().UTC().Format("2006-01-02T15:04:05.000000Z")
+	}
+	fmt.Fprintln(w, strings.Join([]string{SpanText(c), started, string(c.Side), plain(c.Scenario), plain(c.Request.Model),
+		string(c.Outcome), positive(c.Status), field(msIf(c.TTFTFelt())), field(msIf(c.TPOT())),
+		tokens(c.Usage.Input.N, c.Usage.Input.Known), tokens(c.Usage.Output.N, c.Usage.Output.Known), field(msIf(c.Duration()))}, "\t"))
+}
+
+func tokens(n int64, ok bool) string {
+	if !ok {
+		return ""
+	}
+	return fmt.Sprint(n)
+}
+
+// ListLine writes a call as one line of fixed columns, for a list that grows
+// at its end.
+func ListLine(w io.Writer, c *call.Call, s Style) {
+	cells := listCells(c)
+	pad := func(text string, columns int) string { return width.FillRight(clip(text, columns), columns) }
+	outcome := pad(cells[5], 14)
+	if c.Outcome == call.OK {
+		outcome = s.paint(green, outcome)
+	} else if c.Outcome != "" {
+		outcome = s.paint(red, outcome)
+	}
+	fmt.Fprintf(w, "%s  %s  %s  %s  %s  ttft %s  %s→%s  total %s\n", cells[0], cells[1], pad(cells[3], 18), pad(cells[4], 20),
+		outcome, width.FillLeft(cells[7], 7), width.FillLeft(cells[9], 6), width.FillRight(cells[10], 5), cells[11])
+}
