@@ -11,10 +11,10 @@ import (
 	"weir/store/call"
 )
 
-// Account writes one call for people: what it was, its time as bars that add
+// Explain writes one call for people: what it was, its time as bars that add
 // up, its instants, how its events came, and what it used. other is the call
 // as the other side saw it; nil when only one did.
-func Account(w io.Writer, c, other *call.Call, s Style) {
+func Explain(w io.Writer, c, other *call.Call, s Style) {
 	accountHead(w, c, s)
 	fmt.Fprintln(w)
 	if parts, ok := c.Account(); ok {
@@ -27,7 +27,6 @@ func Account(w io.Writer, c, other *call.Call, s Style) {
 	instants(w, c, s)
 	fmt.Fprintln(w)
 	accountFigures(w, c, s)
-	arrivals(w, c, s)
 	if other != nil {
 		otherView(w, c, other)
 	}
