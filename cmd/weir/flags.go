@@ -1,0 +1,127 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// variable is the environment variable of a flag.
+func variable(flag string) string {
+	return "WEIR_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
+}
+
+// nameVariables adds each flag's variable to its help.
+func nameVariables(c *cobra.Command) {
+	c.LocalFlags().VisitAll(func(f *pflag.Flag) {
+		if f.Name == "help" || strings.Contains(f.Usage, "$WEIR_") {
+			return
+		}
+		f.Usage += " [$" + variable(f.Name) + "]"
+	})
+	for _, sub := range c.Commands() {
+		nameVariables(sub)
+	}
+}
+
+// readVariables sets the flags that the command line left alone from their
+// variables: flag, then variable, then default.
+func readVariables(flags *pflag.FlagSet, env environment) error {
+	var errs []error
+	flags.VisitAll(func(f *pflag.Flag) {
+		value, set := env(variable(f.Name))
+		if f.Changed || !set || value == "" || f.Name == "help" {
+			return
+		}
+		if err := setFlag(flags, f, value); err != nil {
+			errs = append(errs, fmt.Errorf("%s=%s: not a value for --%s: %w", variable(f.Name), value, f.Name, err))
+		}
+	})
+	return usage(errors.Join(errs...))
+}
+
+// setFlag sets a flag from one string; those that may be repeated take a
+// comma-separated list.
+func setFlag(flags *pflag.FlagSet, f *pflag.Flag, value string) error {
+	if f.Value.Type() != "stringArray" {
+		return flags.Set(f.Name, value)
+	}
+	for _, v := range strings.Split(value, ",") {
+		if err := flags.Set(f.Name, v); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// badFlag makes a mistyped flag's error name the nearest flag there is.
+func badFlag(c *cobra.Command, err error) error {
+	var unknown *pflag.NotExistError
+	text := strings.ReplaceAll(err.Error(), "\n", " ")
+	if errors.As(err, &unknown) {
+		text = fmt.Sprintf("%s: no flag --%s", c.CommandPath(), unknown.GetSpecifiedName())
+		var names []string
+		c.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
+		if near := nearest(unknown.GetSpecifiedName(), names); near != "" {
+			text += "; did you mean --" + near + "?"
+		}
+	}
+	return usage(&hinted{errors.New(text), c.CommandPath() + " --help"})
+}
+
+// badVerb makes a mistyped verb's error name the nearest verb there is.
+func badVerb(root *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	var names []string
+	for _, c := range root.Commands() {
+		names = append(names, c.Name())
+	}
+	text := fmt.Sprintf("no command %q", args[0])
+	if near := nearest(args[0], names); near != "" {
+		text += fmt.Sprintf("; did you mean %s %s?", root.Name(), near)
+	}
+	return usage(&hinted{errors.New(text), root.Name() + " --help"})
+}
+
+// nearest is the name that word was probably meant to be; empty when none is
+// near enough.
+func nearest(word string, names []string) string {
+	best, least := "", max(2, len(word)/3)+1
+	for _, name := range names {
+		d := editDistance(word, name)
+		if len(word) >= 3 && strings.HasPrefix(name, word) {
+			d = min(d, 1)
+		}
+		if d < least {
+			best, least = name, d
+		}
+	}
+	return best
+}
+
+// editDistance is how many letters must be inserted, removed or replaced to
+// make b out of a.
+func editDistance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := diagonal
+			if a[i] != b[j] {
+				cost++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}

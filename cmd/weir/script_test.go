@@ -1,0 +1,149 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+var update = flag.Bool("update", false, "rewrite the goldens inside the scripts")
+
+// TestMain lets a script run this very program as weir.
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"weir": main})
+}
+
+// TestScripts runs one session for each promise.
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata/script",
+		UpdateScripts:       *update,
+		RequireExplicitExec: true,
+		Setup: func(e *testscript.Env) error {
+			// Nothing of the machine's own: no settings, no keys, no store.
+			e.Setenv("XDG_DATA_HOME", filepath.Join(e.WorkDir, "data"))
+			e.Setenv("HOME", e.WorkDir)
+			e.Setenv("TZ", "UTC")
+			root, err := filepath.Abs("../..")
+			if err != nil {
+				return err
+			}
+			e.Setenv("ROOT", root)
+			return nil
+		},
+		Condition: func(name string) (bool, error) {
+			if name == "mount" {
+				return canMount(), nil
+			}
+			return false, fmt.Errorf("no condition %q", name)
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"freeport": freePort, "waitport": waitPort, "shape": shape, "exits": exits,
+			"sparse": sparse, "smalldisk": smallDisk,
+		},
+	})
+}
+
+// freeport VAR: puts a port that nothing listens on into VAR.
+func freePort(ts *testscript.TestScript, _ bool, args []string) {
+	for _, name := range args {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		ts.Check(err)
+		ts.Setenv(name, fmt.Sprint(l.Addr().(*net.TCPAddr).Port))
+		l.Close()
+	}
+}
+
+// waitport PORT: waits until something listens there.
+func waitPort(ts *testscript.TestScript, _ bool, args []string) {
+	for range 200 {
+		c, err := net.Dial("tcp", "127.0.0.1:"+args[0])
+		if err == nil {
+			c.Close()
+			return
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	ts.Fatalf("nothing listens on port %s", args[0])
+}
+
+// exits CODE weir …: runs weir and wants that exit code.
+func exits(ts *testscript.TestScript, _ bool, args []string) {
+	got := 0
+	if err := ts.Exec(args[1], args[2:]...); err != nil {
+		var exit *exec.ExitError
+		if !errors.As(err, &exit) {
+			ts.Fatalf("%v", err)
+		}
+		got = exit.ExitCode()
+	}
+	if fmt.Sprint(got) != args[0] {
+		ts.Fatalf("exit code %d, want %s", got, args[0])
+	}
+}
+
+// What differs from run to run, and what it is written as in a golden.
+var varying = []struct {
+	pattern *regexp.Regexp
+	as      string
+}{
+	{regexp.MustCompile(`\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?Z?`), "TIME"},
+	{regexp.MustCompile(`\b[0-9a-f]{16}\b`), "SPAN"},
+	{regexp.MustCompile(`127\.0\.0\.1:\d+`), "127.0.0.1:PORT"},
+	{regexp.MustCompile(`localhost:\d+`), "localhost:PORT"},
+	{regexp.MustCompile(`\brun[ :][0-9a-z]{4,}`), "run ID"},
+	{regexp.MustCompile(`-?\d+(\.\d+)?(ms|µs|s)\*?`), "T"},
+	{regexp.MustCompile(`\d+(\.\d+)?/s`), "RATE"},
+	{regexp.MustCompile(`(\d+(\.\d+)?|–)→(\d+(\.\d+)?|–)`), "IN→OUT"},
+	{regexp.MustCompile(`\d+(\.\d+)?%`), "P%"},
+	{regexp.MustCompile(`\b\d+\b`), "N"},
+	{regexp.MustCompile(` {2,}`), "  "},
+}
+
+// shape FROM TO: copies a file or stdout, with what varies replaced.
+func shape(ts *testscript.TestScript, _ bool, args []string) {
+	text := strings.ReplaceAll(ts.ReadFile(args[0]), ts.Getenv("WORK"), "$WORK")
+	for _, v := range varying {
+		text = v.pattern.ReplaceAllString(text, v.as)
+	}
+	ts.Check(os.WriteFile(ts.MkAbs(args[1]), []byte(text), 0o600))
+}
+
+// sparse FILE: makes a file of 2 GiB that takes no room.
+func sparse(ts *testscript.TestScript, _ bool, args []string) {
+	f, err := os.Create(ts.MkAbs(args[0]))
+	ts.Check(err)
+	ts.Check(f.Truncate(2 << 30))
+	ts.Check(f.Close())
+}
+
+// smalldisk DIR SIZE: makes DIR a disk of its own that holds SIZE bytes.
+func smallDisk(ts *testscript.TestScript, _ bool, args []string) {
+	dir := ts.MkAbs(args[0])
+	ts.Check(os.MkdirAll(dir, 0o700))
+	ts.Check(exec.Command("mount", "-t", "tmpfs", "-o", "size="+args[1], "tmpfs", dir).Run())
+	ts.Defer(func() { exec.Command("umount", "-l", dir).Run() })
+}
+
+// canMount says whether this test may mount a disk of its own.
+func canMount() bool {
+	dir, err := os.MkdirTemp("", "weir-mount-")
+	if err != nil {
+		return false
+	}
+	defer os.Remove(dir)
+	if exec.Command("mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", dir).Run() != nil {
+		return false
+	}
+	return exec.Command("umount", dir).Run() == nil
+}
