@@ -45,10 +45,10 @@ func (r *Report) warn() {
 		say("%d of %s were not streamed and have no TTFT", n, count(t.Calls, "call"))
 	}
 	if r.WarmUp > 0 {
-		say("%s of warm-up left out", count(r.WarmUp, "call"))
+		say("left out: %s of warm-up", count(r.WarmUp, "call"))
 	}
 	if r.NoGeneration > 0 {
-		say("%s that generate nothing (models, count_tokens, embeddings) left out", count(r.NoGeneration, "call"))
+		say("left out: %s without generation (models, count_tokens, embeddings)", count(r.NoGeneration, "call"))
 	}
 	r.Warnings = slices.Clip(r.Warnings)
 }
