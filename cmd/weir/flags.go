@@ -43,13 +43,13 @@ func readVariables(flags *pflag.FlagSet, env environment) error {
 	return usage(errors.Join(errs...))
 }
 
-// setFlag sets a flag from one string; those that may be repeated take a
-// comma-separated list.
+// setFlag sets a flag from one string; those that may be repeated take a list
+// with spaces between.
 func setFlag(flags *pflag.FlagSet, f *pflag.Flag, value string) error {
 	if f.Value.Type() != "stringArray" {
 		return flags.Set(f.Name, value)
 	}
-	for _, v := range strings.Split(value, ",") {
+	for _, v := range strings.Fields(value) {
 		if err := flags.Set(f.Name, v); err != nil {
 			return err
 		}

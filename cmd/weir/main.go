@@ -41,7 +41,7 @@ func main() {
 		os.Exit(exitInterrupted) //nolint:forbidigo // still main, which alone ends the process
 	}()
 	code := run(ctx, hard, os.Args[1:], stdio{os.Stdin, os.Stdout, os.Stderr}, os.LookupEnv) //nolint:forbidigo // handed in from here
-	os.Exit(code)                                                                           //nolint:forbidigo // this is main
+	os.Exit(code)                                                                            //nolint:forbidigo // this is main
 }
 
 // run executes one command and gives the process's exit code. ctx ends when the

@@ -1,0 +1,77 @@
+package main
+
+import (
+	"net/url"
+	"regexp"
+	"strings"
+)
+
+// upstreamFlag is one --upstream: URL, or NAME=URL, with what else it says
+// behind commas: prefix=/PATH and models=GLOB (several times, or apart by |).
+type upstreamFlag struct {
+	Name   string
+	URL    *url.URL
+	Prefix string
+	Models []string
+}
+
+var upstreamName = regexp.MustCompile(`^[A-Za-z0-9_.-]+$`)
+
+// parseUpstreams understands all --upstream flags together: names are unique,
+// and several upstreams need names.
+func parseUpstreams(specs []string) ([]upstreamFlag, error) {
+	var all []upstreamFlag
+	names := map[string]bool{}
+	for _, spec := range specs {
+		u, err := parseUpstream(spec)
+		if err != nil {
+			return nil, err
+		}
+		if u.Name == "" {
+			u.Name = u.URL.Hostname()
+		}
+		if names[u.Name] {
+			return nil, usagef("--upstream %s: the name %q is taken; name it as NAME=URL", spec, u.Name)
+		}
+		names[u.Name] = true
+		all = append(all, u)
+	}
+	return all, nil
+}
+
+func parseUpstream(spec string) (upstreamFlag, error) {
+	parts := strings.Split(spec, ",")
+	u := upstreamFlag{}
+	address := parts[0]
+	if name, rest, named := strings.Cut(address, "="); named && upstreamName.MatchString(name) {
+		u.Name, address = name, rest
+	}
+	parsed, err := url.Parse(address)
+	switch {
+	case err != nil || parsed.Host == "" && parsed.Scheme == "":
+		return u, usagef("--upstream %s: not a URL; want http://HOST or https://HOST, with the API's base path if it has one", spec)
+	case parsed.Scheme != "http" && parsed.Scheme != "https":
+		return u, usagef("--upstream %s: want http:// or https:// before the host", spec)
+	case parsed.Host == "":
+		return u, usagef("--upstream %s: the host is missing", spec)
+	case parsed.User != nil:
+		return u, usagef("--upstream: user and password in the URL are not sent; let the client send its key")
+	case parsed.RawQuery != "" || parsed.Fragment != "":
+		return u, usagef("--upstream %s://%s: a query or fragment cannot be part of a base URL; leave it out", parsed.Scheme, parsed.Host)
+	}
+	u.URL = parsed
+	for _, option := range parts[1:] {
+		key, value, _ := strings.Cut(option, "=")
+		switch {
+		case key == "prefix" && strings.HasPrefix(value, "/") && len(value) > 1:
+			u.Prefix = strings.TrimSuffix(value, "/")
+		case key == "prefix":
+			return u, usagef("--upstream %s: prefix=%s: want a path that begins with /", spec, value)
+		case key == "models" && value != "":
+			u.Models = append(u.Models, strings.Split(value, "|")...)
+		default:
+			return u, usagef("--upstream %s: %q is not known; want prefix=/PATH or models=GLOB", spec, option)
+		}
+	}
+	return u, nil
+}
