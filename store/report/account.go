@@ -60,7 +60,7 @@ func accountHead(w io.Writer, c *call.Call, s Style) {
 	if c.Port != 0 {
 		host = fmt.Sprintf("%s:%d", host, c.Port)
 	}
-	line(strings.TrimSpace(string(c.API)+" "+plain(c.Request.Model)), servedAs(c), plain(c.Method+" "+c.Path),
+	line(strings.TrimSpace(string(c.API)+" "+plain(c.Request.Model)), servedAs(c), strings.TrimSpace(plain(c.Method+" "+c.Path)),
 		labelled("→", c.Upstream, paren(host)))
 	line(labelled("from", c.ClientName+" "+c.ClientVersion, ""), labelled("key", c.KeyFingerprint, ""), labelled("response", c.ResponseID, ""))
 }
@@ -228,7 +228,10 @@ func accountFigures(w io.Writer, c *call.Call, s Style) {
 	tpot, ok := c.TPOT()
 	line("tpot", "%s", duration(tpot, ok))
 	u := c.Usage
-	tokens := known(u.Input.N, u.Input.Known) + "→" + known(u.Output.N, u.Output.Known)
+	tokens := absent
+	if u.Input.Known || u.Output.Known {
+		tokens = known(u.Input.N, u.Input.Known) + "→" + known(u.Output.N, u.Output.Known)
+	}
 	if u.CacheRead.Known {
 		tokens += fmt.Sprintf(", %d read from cache", u.CacheRead.N)
 	}

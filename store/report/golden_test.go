@@ -6,6 +6,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -15,6 +16,8 @@ import (
 
 	"weir/store/call"
 )
+
+var dates = regexp.MustCompile(`(\d{4}-)?\d\d-\d\d[T ]\d\d:\d\d:\d\d\.\d+Z?`)
 
 var update = flag.Bool("update", false, "rewrite the goldens")
 

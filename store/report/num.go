@@ -53,10 +53,10 @@ func (n *Num) UnmarshalJSON(b []byte) error {
 	return json.Unmarshal(b, &n.V)
 }
 
-// round keeps microseconds of a millisecond figure: more is noise, and prints
-// as 0.30000000000000004.
+// round keeps nanoseconds of a millisecond figure, which is what the clock
+// gives: more prints as 0.30000000000000004.
 func round(v float64) float64 {
-	r, err := strconv.ParseFloat(strconv.FormatFloat(v, 'f', 3, 64), 64)
+	r, err := strconv.ParseFloat(strconv.FormatFloat(v, 'f', 6, 64), 64)
 	if err != nil {
 		return v // an infinity prints as itself
 	}

@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -55,6 +56,7 @@ func clip(s string, columns int) string {
 // text writes the table with two spaces between columns and nothing at line
 // ends. style, when set, colours a finished cell of a row; row -1 is the head.
 func (t *table) text(w io.Writer, style func(row, col int, cell string) string) {
+	t.hangMarks()
 	widths := make([]int, len(t.columns))
 	for i, c := range t.columns {
 		widths[i] = width.StringWidth(c.head)
@@ -77,6 +79,23 @@ func (t *table) text(w io.Writer, style func(row, col int, cell string) string) 
 	}
 }
 
+// hangMarks keeps digits below each other where some figures of a column have
+// a star behind them: the others get a space.
+func (t *table) hangMarks() {
+	for i := range t.columns {
+		marked := !t.columns[i].left && slices.ContainsFunc(t.rows, func(row []string) bool { return strings.HasSuffix(row[i], "*") })
+		if !marked {
+			continue
+		}
+		t.columns[i].head += " "
+		for _, row := range t.rows {
+			if row[i] != "" && !strings.HasSuffix(row[i], "*") {
+				row[i] += " "
+			}
+		}
+	}
+}
+
 func (t *table) line(w io.Writer, cells []string, widths []int, row int, style func(int, int, string) string) {
 	var b strings.Builder
 	pending := 0 // spaces owed, written only when something follows
@@ -95,7 +114,7 @@ func (t *table) line(w io.Writer, cells []string, widths []int, row int, style f
 		}
 		pending += 2
 	}
-	fmt.Fprintln(w, b.String())
+	fmt.Fprintln(w, strings.TrimRight(b.String(), " "))
 }
 
 func paint(style func(int, int, string) string, row, col int, cell string) string {

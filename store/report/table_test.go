@@ -15,11 +15,11 @@ func TestColumnsAlignByWhatTheyTakeOnAScreen(t *testing.T) {
 	var b strings.Builder
 	tab.text(&b, nil)
 	want := strings.Join([]string{
-		"                           ttft felt",
-		"场景               calls    p50    p95  说明",
-		"短对话               180  412ms  680ms  ok",
+		"                            ttft felt",
+		"场景               calls    p50    p95   说明",
+		"短对话               180  412ms  680ms   ok",
 		"long_context_rag       1      –",
-		"多轮Agent工具调用     20    1ms   2ms*  慢",
+		"多轮Agent工具调用     20    1ms    2ms*  慢",
 		"",
 	}, "\n")
 	if diff := cmp.Diff(want, b.String()); diff != "" {

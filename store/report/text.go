@@ -49,7 +49,7 @@ func (r *Report) Text(w io.Writer, s Style) {
 	}
 	main.text(w, func(row, col int, cell string) string {
 		switch {
-		case row == -1 || cell == absent:
+		case row == -1 || strings.TrimSpace(cell) == absent:
 			return s.paint(faint, cell)
 		case row < len(r.Rows) && col == len(r.By)+1 && r.Rows[row].OK < r.Rows[row].Calls:
 			return s.paint(red, cell)
@@ -61,7 +61,7 @@ func (r *Report) Text(w io.Writer, s Style) {
 	if r.proxySeen() && r.clientSeen() {
 		fmt.Fprintln(w)
 		r.clientTable().text(w, func(row, _ int, cell string) string {
-			if row == -1 || cell == absent {
+			if row == -1 || strings.TrimSpace(cell) == absent {
 				return s.paint(faint, cell)
 			}
 			return cell
@@ -211,7 +211,7 @@ func (r *Report) mainTable() *table {
 		}
 		cells = append(cells, ttftCells(a)...)
 		cells = append(cells, ttftCells(b)[1:]...)
-		cells = append(cells, mark(row.TPOT, "p50", row.TPOT.P50), whole(row.Tokens.InputMean)+"→"+whole(row.Tokens.OutputMean))
+		cells = append(cells, mark(row.TPOT, "p50", row.TPOT.P50), inOut(row.Tokens))
 		if r.Total.Tokens.CacheReadShare.Known {
 			cells = append(cells, percent(row.Tokens.CacheReadShare))
 		}
@@ -221,6 +221,14 @@ func (r *Report) mainTable() *table {
 		t.add(cells...)
 	}
 	return t
+}
+
+// inOut writes the mean tokens of a call.
+func inOut(t Tokens) string {
+	if !t.InputMean.Known && !t.OutputMean.Known {
+		return absent
+	}
+	return whole(t.InputMean) + "→" + whole(t.OutputMean)
 }
 
 // clientTable is the generator's view of the calls that the main table has
