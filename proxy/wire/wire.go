@@ -206,8 +206,26 @@ type Event struct {
 
 	ServiceTier       []byte
 	SystemFingerprint []byte
+}
 
-	scratch []byte // decoded strings of this event
+// reset makes ev say nothing, keeping its memory.
+func (ev *Event) reset() {
+	tools := ev.Tools[:0]
+	*ev = Event{Tools: tools}
+}
+
+// addText adds text: a frame may hold several pieces of it.
+func (ev *Event) addText(t []byte) { ev.Text = joinBytes(ev.Text, t) }
+
+// joinBytes joins without copying where one side is empty.
+func joinBytes(a, b []byte) []byte {
+	switch {
+	case len(a) == 0:
+		return b
+	case len(b) == 0:
+		return a
+	}
+	return append(a[:len(a):len(a)], b...)
 }
 
 // Output gives the kinds of generated output that the event holds: zero when
@@ -290,6 +308,11 @@ type Usage struct {
 	CacheWrite Count
 	Output     Count
 	Reasoning  Count
+
+	// Fresh is the prompt tokens outside any cache, known only where the
+	// dialect reports those instead of Input (Anthropic): Merge needs it to
+	// keep Input the sum when an update names only some of the parts.
+	Fresh Count
 }
 
 // Known says whether any figure was reported.

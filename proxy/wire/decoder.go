@@ -1,0 +1,161 @@
+package wire
+
+import (
+	"bufio"
+	"compress/flate"
+	"compress/gzip"
+	"compress/zlib"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"strings"
+
+	"github.com/andybalholm/brotli"
+	"github.com/klauspost/compress/zstd"
+)
+
+// Decoder undoes a Content-Encoding on a copy of a body, as far as the bytes
+// that have come allow: what the sender flushed is visible at once.
+//
+// The decompressors pull from a reader, and a proxy pushes what came. A
+// coroutine turns one into the other without a goroutine of its own: the
+// reader yields whenever it wants more than there is.
+type Decoder struct {
+	next func() (struct{}, bool)
+	stop func()
+
+	in     []byte // fed, not yet read
+	out    []byte // decoded by the present call
+	err    error
+	closed bool
+}
+
+// NewDecoder makes a decoder for a Content-Encoding header: gzip, deflate, br,
+// zstd, or several of them. It is nil for identity and empty. An unknown coding
+// is an error.
+func NewDecoder(contentEncoding string) (*Decoder, error) {
+	var codings []string
+	for _, c := range strings.Split(contentEncoding, ",") {
+		switch c = strings.ToLower(strings.TrimSpace(c)); c {
+		case "", "identity":
+		case "gzip", "x-gzip", "deflate", "br", "zstd":
+			codings = append(codings, c)
+		default:
+			return nil, fmt.Errorf("content encoding %q: want gzip, deflate, br or zstd", c)
+		}
+	}
+	if len(codings) == 0 {
+		return nil, nil
+	}
+	d := &Decoder{}
+	d.next, d.stop = iter.Pull(func(yield func(struct{}) bool) { d.run(codings, yield) })
+	return d, nil
+}
+
+var errStopped = errors.New("decoder closed")
+
+// source is what the first decompressor reads: it gives the coroutine up when
+// nothing is left.
+type source struct {
+	d     *Decoder
+	yield func(struct{}) bool
+}
+
+func (s source) Read(p []byte) (int, error) {
+	for len(s.d.in) == 0 {
+		if !s.yield(struct{}{}) {
+			return 0, errStopped
+		}
+	}
+	n := copy(p, s.d.in)
+	s.d.in = s.d.in[n:]
+	return n, nil
+}
+
+// run decodes until the end, an error, or Close.
+func (d *Decoder) run(codings []string, yield func(struct{}) bool) {
+	var r io.Reader = source{d, yield}
+	var closers []func()
+	for i := len(codings) - 1; i >= 0; i-- {
+		next, end, err := decompress(codings[i], r)
+		if err != nil {
+			d.err = err
+			break
+		}
+		r = next
+		if end != nil {
+			closers = append(closers, end)
+		}
+	}
+	buf := make([]byte, 8<<10)
+	for d.err == nil {
+		n, err := r.Read(buf)
+		d.out = append(d.out, buf[:n]...)
+		if err != nil {
+			d.err = err
+		}
+	}
+	for _, end := range closers {
+		end()
+	}
+}
+
+func decompress(coding string, r io.Reader) (io.Reader, func(), error) {
+	switch coding {
+	case "br":
+		return brotli.NewReader(r), nil, nil
+	case "zstd":
+		z, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(32<<20))
+		if err != nil {
+			return nil, nil, err
+		}
+		return z, z.Close, nil
+	case "deflate":
+		return newDeflate(r)
+	}
+	z, err := gzip.NewReader(r)
+	return z, nil, err
+}
+
+// newDeflate reads zlib, which is what the coding means, and the raw deflate
+// that some servers send in its name.
+func newDeflate(r io.Reader) (io.Reader, func(), error) {
+	b := bufio.NewReader(r)
+	head, err := b.Peek(2)
+	if err != nil {
+		return nil, nil, err
+	}
+	if head[0]&0x0f == 8 && (uint(head[0])<<8|uint(head[1]))%31 == 0 {
+		z, err := zlib.NewReader(b)
+		return z, nil, err
+	}
+	return flate.NewReader(b), nil, nil
+}
+
+// Decode takes the next encoded bytes and gives what they decode to; the slice
+// holds until the next call. After an error the decoder gives nothing more.
+func (d *Decoder) Decode(p []byte) ([]byte, error) {
+	if d.closed || d.err != nil {
+		return nil, d.ended()
+	}
+	d.in, d.out = p, d.out[:0]
+	d.next()
+	return d.out, d.ended()
+}
+
+// ended is the error to tell: the end of the data is none.
+func (d *Decoder) ended() error {
+	if d.err == nil || errors.Is(d.err, io.EOF) || errors.Is(d.err, errStopped) {
+		return nil
+	}
+	return fmt.Errorf("decode body: %w", d.err)
+}
+
+// Close frees the decoder; it may be called at any point and more than once.
+func (d *Decoder) Close() {
+	if !d.closed {
+		d.closed = true
+		d.stop()
+	}
+}

@@ -1,0 +1,90 @@
+package wire
+
+import (
+	"bytes"
+	"strconv"
+
+	"github.com/tidwall/gjson"
+)
+
+// parseError reads an error body of any dialect: gateways answer in another
+// one than they were asked in.
+func parseError(body []byte) (Error, bool) {
+	body = bytes.TrimSpace(body)
+	doc := parse(body)
+	if doc.IsArray() { // Gemini wraps the errors of streams
+		doc = doc.Get("0")
+	}
+	if !doc.IsObject() {
+		return Error{}, false
+	}
+	if v := doc.Get("error"); v.Exists() && v.Type != gjson.Null {
+		if e := errorOf(v); e != nil {
+			return *e, true
+		}
+	}
+	if doc.Get("type").Str == "error" || (doc.Get("message").Type == gjson.String && doc.Get("code").Exists()) {
+		return *errorOf(doc), true
+	}
+	if d := doc.Get("detail"); d.Type == gjson.String { // FastAPI servers
+		return Error{Message: stringOf(d)}, true
+	}
+	return Error{}, false
+}
+
+// errorOf reads the error object itself, or a plain string in its place.
+func errorOf(v gjson.Result) *Error {
+	if v.Type == gjson.String {
+		return &Error{Message: stringOf(v)}
+	}
+	if !v.IsObject() {
+		return nil
+	}
+	e := &Error{Type: stringOf(v.Get("type")), Message: stringOf(v.Get("message"))}
+	switch code := v.Get("code"); code.Type {
+	case gjson.Number:
+		e.Code = strconv.FormatInt(code.Int(), 10)
+		if n := code.Int(); n >= 400 && n < 600 {
+			e.Status, e.Code = int(n), ""
+		}
+	case gjson.String:
+		e.Code = stringOf(code)
+	}
+	if s := stringOf(v.Get("status")); s != "" {
+		e.Type = s
+	}
+	return e
+}
+
+// appendOpenAIError writes {"error": {…}} as OpenAI does.
+func appendOpenAIError(dst []byte, e *Error) []byte {
+	dst = append(dst, `{"error":{"message":`...)
+	dst = quote(dst, e.Message)
+	dst = append(dst, `,"type":`...)
+	dst = quote(dst, e.Type)
+	dst = append(dst, `,"param":null,"code":`...)
+	if e.Code == "" {
+		dst = append(dst, "null"...)
+	} else {
+		dst = quote(dst, e.Code)
+	}
+	return append(dst, "}}"...)
+}
+
+func appendAnthropicError(dst []byte, e *Error) []byte {
+	dst = append(dst, `{"type":"error","error":{"type":`...)
+	dst = quote(dst, e.Type)
+	dst = append(dst, `,"message":`...)
+	dst = quote(dst, e.Message)
+	return append(dst, "}}"...)
+}
+
+func appendGeminiError(dst []byte, e *Error) []byte {
+	dst = append(dst, `{"error":{"code":`...)
+	dst = strconv.AppendInt(dst, int64(e.Status), 10)
+	dst = append(dst, `,"message":`...)
+	dst = quote(dst, e.Message)
+	dst = append(dst, `,"status":`...)
+	dst = quote(dst, e.Type)
+	return append(dst, "}}"...)
+}

@@ -1,0 +1,198 @@
+package wire
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"unsafe"
+
+	"github.com/tidwall/gjson"
+)
+
+// parse reads a JSON value without copying it: the result aliases data.
+func parse(data []byte) gjson.Result {
+	return gjson.Parse(unsafe.String(unsafe.SliceData(data), len(data)))
+}
+
+// alias gives a string's bytes, which must not be written to.
+func alias(s string) []byte {
+	if s == "" {
+		return nil
+	}
+	return unsafe.Slice(unsafe.StringData(s), len(s))
+}
+
+// text is the bytes of a JSON string; nil for any other value.
+func text(v gjson.Result) []byte {
+	if v.Type != gjson.String {
+		return nil
+	}
+	return alias(v.Str)
+}
+
+func count(v gjson.Result) Count {
+	if v.Type != gjson.Number {
+		return Count{}
+	}
+	return N(v.Int())
+}
+
+func number(v gjson.Result) Float {
+	if v.Type != gjson.Number {
+		return Float{}
+	}
+	return F(v.Float())
+}
+
+// stringOf copies a JSON string out of the body; empty for any other value.
+func stringOf(v gjson.Result) string {
+	if v.Type != gjson.String {
+		return ""
+	}
+	return string(alias(v.Str))
+}
+
+// quote appends s as a JSON string.
+func quote(dst []byte, s string) []byte {
+	const hex = "0123456789abcdef"
+	dst = append(dst, '"')
+	from := 0
+	for i := 0; i < len(s); i++ {
+		c := s[i]
+		if c >= 0x20 && c != '"' && c != '\\' {
+			continue
+		}
+		dst = append(dst, s[from:i]...)
+		from = i + 1
+		switch c {
+		case '"', '\\':
+			dst = append(dst, '\\', c)
+		case '\n':
+			dst = append(dst, '\\', 'n')
+		case '\r':
+			dst = append(dst, '\\', 'r')
+		case '\t':
+			dst = append(dst, '\\', 't')
+		default:
+			dst = append(dst, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
+		}
+	}
+	dst = append(dst, s[from:]...)
+	return append(dst, '"')
+}
+
+// compact is raw JSON on one line; null for none.
+func rawOr(raw json.RawMessage, none string) json.RawMessage {
+	if len(raw) == 0 {
+		return json.RawMessage(none)
+	}
+	return raw
+}
+
+// object parses a request or answer, which must be one JSON object.
+func object(body []byte) (gjson.Result, error) {
+	if !json.Valid(body) {
+		return gjson.Result{}, errNotJSON(body)
+	}
+	doc := parse(body)
+	if !doc.IsObject() {
+		return gjson.Result{}, errors.New("the body is JSON but not an object")
+	}
+	return doc, nil
+}
+
+func errNotJSON(body []byte) error {
+	var v any
+	if err := json.Unmarshal(body, &v); err != nil {
+		return fmt.Errorf("the body is not JSON: %w", err)
+	}
+	return errors.New("the body is not JSON")
+}
+
+func stringList(v gjson.Result) []string {
+	if v.Type == gjson.String {
+		return []string{stringOf(v)}
+	}
+	var list []string
+	if v.IsArray() {
+		v.ForEach(func(_, e gjson.Result) bool {
+			list = append(list, stringOf(e))
+			return true
+		})
+	}
+	return list
+}
+
+func arrayLen(v gjson.Result) int {
+	n := 0
+	if v.IsArray() {
+		v.ForEach(func(_, _ gjson.Result) bool { n++; return true })
+	}
+	return n
+}
+
+// marshal writes v without escaping HTML, so that text costs what it says.
+func marshal(v any) (json.RawMessage, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return nil, err
+	}
+	return bytes.TrimRight(b.Bytes(), "\n"), nil
+}
+
+func jsonString(s string) json.RawMessage {
+	return quote(make([]byte, 0, len(s)+len(s)/16+2), s)
+}
+
+// eventObject parses a frame's data, which must be one JSON object; a frame
+// that was cut at the inspection limit cannot be read.
+func eventObject(f Frame) (gjson.Result, error) {
+	if f.Oversize {
+		return gjson.Result{}, errors.New("event is longer than what is inspected")
+	}
+	doc := parse(f.Data)
+	if !doc.IsObject() {
+		return doc, errors.New("event is not a JSON object")
+	}
+	return doc, nil
+}
+
+// created is the creation time that written answers state: a fixed one, so
+// that equal answers are equal bytes.
+const created = 1_750_000_000
+
+func quoteBytes(dst, s []byte) []byte {
+	return quote(dst, unsafe.String(unsafe.SliceData(s), len(s)))
+}
+
+// appendStringField appends ,"name":"value" unless the value is empty.
+func appendStringField(dst []byte, name string, value []byte) []byte {
+	if len(value) == 0 {
+		return dst
+	}
+	dst = append(dst, ',')
+	dst = quote(dst, name)
+	dst = append(dst, ':')
+	return quoteBytes(dst, value)
+}
+
+// appendCount appends ,"name":n unless n is unknown; the comma only after
+// another field.
+func appendCount(dst []byte, name string, c Count) []byte {
+	if !c.Known {
+		return dst
+	}
+	if dst[len(dst)-1] != '{' {
+		dst = append(dst, ',')
+	}
+	dst = quote(dst, name)
+	dst = append(dst, ':')
+	return strconv.AppendInt(dst, c.N, 10)
+}
+
+// isDone says whether data is the marker that ends OpenAI's streams.
+func isDone(data []byte) bool { return string(bytes.TrimSpace(data)) == "[DONE]" }
