@@ -27,6 +27,7 @@ func Explain(w io.Writer, c, other *call.Call, s Style) {
 	instants(w, c, s)
 	fmt.Fprintln(w)
 	accountFigures(w, c, s)
+	arrivals(w, c.Timeline, s)
 	if other != nil {
 		otherView(w, c, other)
 	}

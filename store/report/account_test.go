@@ -2,8 +2,11 @@ package report
 
 import (
 	"bytes"
+	"encoding/binary"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"weir/store/call"
 )
@@ -22,6 +25,7 @@ func TestOneCallsAccount(t *testing.T) {
 	c.DNS, c.TLS, c.WriteBlocked = 3*time.Millisecond, 20*time.Millisecond, 200*time.Microsecond
 	c.Gaps = call.Gaps{N: 10, P50: 10 * time.Millisecond, P99: 11 * time.Millisecond, Longest: 11 * time.Millisecond}
 	c.Finish = "stop"
+	c.Timeline = timeline(400*time.Millisecond, 10*time.Millisecond, 40*time.Millisecond, 50*time.Millisecond)
 
 	for name, draw := range map[string]func(*bytes.Buffer){
 		"account.txt": func(b *bytes.Buffer) { Explain(b, c, clientOf(c, 6, 1), Style{Width: 100}) },
@@ -40,6 +44,38 @@ func TestOneCallsAccount(t *testing.T) {
 			var b bytes.Buffer
 			draw(&b)
 			golden(t, name, dates.ReplaceAll(b.Bytes(), []byte("DATE")))
+		})
+	}
+}
+
+// timeline packs events as call.Timeline describes it: all of one byte of text.
+func timeline(gaps ...time.Duration) call.Timeline {
+	var t call.Timeline
+	for _, gap := range gaps {
+		t = binary.AppendUvarint(t, uint64(gap.Microseconds()))
+		t = binary.AppendUvarint(t, 1<<4|1)
+	}
+	return t
+}
+
+func TestArrivalsAreDrawnWhereEventsCame(t *testing.T) {
+	ms := time.Millisecond
+	for _, c := range []struct {
+		sentence string
+		timeline call.Timeline
+		want     string
+	}{
+		{"no stream, no line", nil, ""},
+		{"one event has no rhythm", timeline(5 * ms), ""},
+		{"evenly spaced events are a level line", timeline(400*ms, 10*ms, 10*ms, 10*ms), "arrivals  ████  a column is 7.5ms, at most 1 event\n"},
+		{"a pause is a gap, a burst is high", timeline(400*ms, 0, 0, 0, 90*ms, 10*ms), "arrivals  █    ▄  a column is 17ms, at most 4 events\n"},
+	} {
+		t.Run(c.sentence, func(t *testing.T) {
+			var b bytes.Buffer
+			arrivals(&b, c.timeline, Style{})
+			if diff := cmp.Diff(c.want, b.String()); diff != "" {
+				t.Error(diff)
+			}
 		})
 	}
 }
