@@ -113,7 +113,7 @@ type Head struct {
 	// What clients send that tells conversations apart; empty when unsaid.
 	PreviousResponse string // previous_response_id
 	PromptCacheKey   string // prompt_cache_key
-	User             string // user, or metadata.user_id
+	User             string // user, or metadata.user_id; never kept
 
 	MessageCount int // messages, input items or contents; a plain string counts 1
 	TurnCount    int // messages of role user that are not tool results

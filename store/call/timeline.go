@@ -1,14 +1,54 @@
 package call
 
-import "weir/proxy/wire"
+import (
+	"encoding/binary"
+	"iter"
+	"time"
 
-// Timeline is the arrival of every event of a stream, packed: bytes that
-// AppendEvent grows and Events reads.
+	"weir/proxy/wire"
+)
+
+// Timeline is the arrival of every event of a stream, packed. An event is two
+// unsigned varints: the microseconds since the event before it (the first:
+// since the call arrived), and its data's length shifted left by four with the
+// kinds of output it holds in the low bits (text 1, reasoning 2, refusal 4,
+// tool 8; none: the event was no token).
 type Timeline []byte
+
+const outputBits = 4
+
+// add appends an event; µs is the time since the one before it.
+func (t Timeline) add(us int64, output wire.Kind, size int) Timeline {
+	t = binary.AppendUvarint(t, uint64(max(us, 0)))
+	return binary.AppendUvarint(t, uint64(size)<<outputBits|uint64(output&wire.Output))
+}
 
 // Arrival is one event of a timeline.
 type Arrival struct {
-	Received Instant
-	Output   wire.Kind // zero when the event was no token
-	Bytes    int       // of its data
+	After  time.Duration // since the call arrived, in whole microseconds
+	Output wire.Kind     // zero when the event was no token
+	Bytes  int           // of its data
+}
+
+// Events lists the events in their order. A timeline that is cut or damaged
+// ends early.
+func (t Timeline) Events() iter.Seq[Arrival] {
+	return func(yield func(Arrival) bool) {
+		var at time.Duration
+		for rest := t; len(rest) > 0; {
+			us, n := binary.Uvarint(rest)
+			if n <= 0 || us > 1<<50 {
+				return
+			}
+			what, m := binary.Uvarint(rest[n:])
+			if m <= 0 || what>>outputBits > 1<<40 {
+				return
+			}
+			rest = rest[n+m:]
+			at += time.Duration(us) * time.Microsecond
+			if !yield(Arrival{at, wire.Kind(what) & wire.Output, int(what >> outputBits)}) {
+				return
+			}
+		}
+	}
 }
