@@ -1,0 +1,187 @@
+package loadmodel
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"unicode/utf8"
+)
+
+// node is a JSON value that knows where it stands.
+type node struct {
+	at      int // offset in the document
+	value   any // string, json.Number, bool, nil; members and items have their own fields
+	members []member
+	items   []node
+	kind    string // "object", "array", "string", "number", "boolean", "null"
+	raw     json.RawMessage
+}
+
+type member struct {
+	name  string
+	at    int
+	value node
+}
+
+// document is a file under reading.
+type document struct {
+	name string
+	data []byte
+}
+
+// Error says what is wrong with a load model or trace, and where.
+type Error struct {
+	File         string
+	Line, Column int // from 1; 0 when the fault has no place
+	Problem      string
+}
+
+func (e *Error) Error() string {
+	if e.Line == 0 {
+		return fmt.Sprintf("load model %s: %s", e.File, e.Problem)
+	}
+	return fmt.Sprintf("load model %s:%d:%d: %s", e.File, e.Line, e.Column, e.Problem)
+}
+
+// fault makes an error about the byte at the offset.
+func (d *document) fault(at int, format string, a ...any) *Error {
+	before := d.data[:min(max(at, 0), len(d.data))]
+	line := 1 + bytes.Count(before, []byte{'\n'})
+	start := bytes.LastIndexByte(before, '\n') + 1
+	return &Error{d.name, line, 1 + utf8.RuneCount(before[start:]), fmt.Sprintf(format, a...)}
+}
+
+// parse reads the whole document as one value.
+func (d *document) parse() (node, error) {
+	dec := json.NewDecoder(bytes.NewReader(d.data))
+	dec.UseNumber()
+	n, err := d.value(dec)
+	if err != nil {
+		return n, err
+	}
+	if rest := bytes.TrimSpace(d.data[dec.InputOffset():]); len(rest) > 0 {
+		return n, d.fault(len(d.data)-len(bytes.TrimLeft(d.data[dec.InputOffset():], " \t\r\n")), "something stands behind the end of the document")
+	}
+	return n, nil
+}
+
+// next reads a token and where it begins.
+func (d *document) next(dec *json.Decoder) (json.Token, int, error) {
+	from := int(dec.InputOffset())
+	t, err := dec.Token()
+	if err != nil {
+		return nil, from, d.syntax(err, from)
+	}
+	at := from + len(d.data[from:]) - len(bytes.TrimLeft(d.data[from:], " \t\r\n,:"))
+	return t, at, nil
+}
+
+func (d *document) syntax(err error, at int) error {
+	var s *json.SyntaxError
+	switch {
+	case errors.As(err, &s):
+		return d.fault(int(s.Offset)-1, "not JSON here: %s", strings.TrimPrefix(s.Error(), "json: "))
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return d.fault(len(d.data), "the document ends too early: a bracket or brace is not closed")
+	}
+	return d.fault(at, "%v", err)
+}
+
+func (d *document) value(dec *json.Decoder) (node, error) {
+	t, at, err := d.next(dec)
+	if err != nil {
+		return node{}, err
+	}
+	n := node{at: at, value: t}
+	switch t := t.(type) {
+	case json.Delim:
+		if t == '{' {
+			n.kind = "object"
+			err = d.object(dec, &n)
+		} else {
+			n.kind = "array"
+			for err == nil && dec.More() {
+				var item node
+				item, err = d.value(dec)
+				n.items = append(n.items, item)
+			}
+			if err == nil {
+				_, _, err = d.next(dec)
+			}
+		}
+	case string:
+		n.kind = "string"
+	case json.Number:
+		n.kind = "number"
+	case bool:
+		n.kind = "boolean"
+	default:
+		n.kind = "null"
+	}
+	if err == nil {
+		n.raw = json.RawMessage(d.data[at:dec.InputOffset()])
+	}
+	return n, err
+}
+
+func (d *document) object(dec *json.Decoder, n *node) error {
+	seen := map[string]bool{}
+	for dec.More() {
+		t, at, err := d.next(dec)
+		if err != nil {
+			return err
+		}
+		name, ok := t.(string)
+		if !ok {
+			return d.fault(at, "want a field's name in quotes")
+		}
+		if seen[name] {
+			return d.fault(at, "field %q stands twice", name)
+		}
+		seen[name] = true
+		v, err := d.value(dec)
+		if err != nil {
+			return err
+		}
+		n.members = append(n.members, member{name, at, v})
+	}
+	_, _, err := d.next(dec)
+	return err
+}
+
+// nearest is the known name that a word was probably meant to be; empty when
+// none is near.
+func nearest(word string, known []string) string {
+	best, least := "", 1+max(len(word)/3, 2)
+	for _, k := range known {
+		if d := distance(strings.ToLower(word), k); d < least {
+			best, least = k, d
+		}
+	}
+	return best
+}
+
+// distance is how many letters must be put in, taken out or changed to make b
+// of a.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		corner := row[0]
+		row[0] = i
+		for j := 1; j <= len(b); j++ {
+			change := corner
+			if a[i-1] != b[j-1] {
+				change++
+			}
+			corner = row[j]
+			row[j] = min(change, row[j]+1, row[j-1]+1)
+		}
+	}
+	return row[len(b)]
+}
