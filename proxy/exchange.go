@@ -1,0 +1,301 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/trace"
+
+	"weir/generator/loadmodel"
+	"weir/proxy/client"
+	"weir/proxy/wire"
+	"weir/shaper"
+	"weir/store/call"
+)
+
+// exchange is one call on its way through the proxy.
+type exchange struct {
+	p      *Proxy
+	w      http.ResponseWriter
+	r      *http.Request
+	c      *call.Call
+	format wire.Format // nil where the path belongs to no dialect
+	route  wire.Route
+	meter  *call.Meter
+	up     *Upstream
+	path   string // of the request to the upstream, escaped
+	body   *body
+	timing timing
+	span   trace.Span
+	permit *shaper.Permit
+}
+
+// serve carries one request, in the order in which things happen to it.
+func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) {
+	x := &exchange{p: p, w: w, r: r, c: &call.Call{Side: call.Proxy}}
+	x.c.Arrived = call.Now()
+	if !p.admitted(r) {
+		x.readPath()
+		x.refuse(http.StatusForbidden, "permission_error", "weir wants its client token in the header "+headerToken)
+		return
+	}
+	x.readPath()
+	bodyErr := x.readBody()
+	x.describe()
+	x.meter = call.NewMeter(x.c, x.format)
+	x.startSpan()
+	defer x.recordPanic()
+	if bodyErr != nil {
+		x.failBody(bodyErr)
+		return
+	}
+	if !x.admit() {
+		return
+	}
+	resp, err := x.send()
+	if err != nil {
+		x.failSend(err)
+		return
+	}
+	x.answer(resp)
+}
+
+// readPath takes the tags off the request and names its API.
+func (x *exchange) readPath() {
+	t, rest := readTags(x.r.Header, x.r.URL.EscapedPath())
+	c := x.c
+	c.Scenario, c.ScenarioFrom = t.scenario, t.from
+	c.Run, c.Session, c.Turn, c.WarmUp, c.Labels = t.run, t.session, t.turn, t.warmUp, t.labels
+	x.path = rest
+	plain, err := url.PathUnescape(rest)
+	if err != nil {
+		plain = rest
+	}
+	x.route = wire.Find(x.r.Method, plain)
+	x.format = wire.For(x.route.API)
+	c.API, c.Operation = x.route.API, x.route.Operation
+	c.Method, c.Path = x.r.Method, plain
+}
+
+// readBody reads the request's body and what it says of itself.
+func (x *exchange) readBody() error {
+	c := x.c
+	hold := x.p.HoldBody
+	if hold <= 0 {
+		hold = defaultHold
+	}
+	b, err := readBody(x.r, hold)
+	x.body = b
+	c.Body = call.Now()
+	c.RequestBytes = int64(len(b.held))
+	if x.format != nil && x.r.Method == http.MethodPost {
+		if plain := b.inspect(x.r.Header.Get("Content-Encoding"), inspectedBody); len(plain) > 0 {
+			// What cannot be read is the upstream's to judge.
+			_ = x.format.ParseHead(&c.Request, plain)
+		}
+	}
+	if x.route.Model != "" {
+		c.Request.Model = x.route.Model
+	}
+	c.Request.Stream = c.Request.Stream || x.route.Stream
+	return err
+}
+
+// describe fills in who calls, for what, and where it goes.
+func (x *exchange) describe() {
+	c, r := x.c, x.r
+	c.ClientName, c.ClientVersion = client.Identify(r.Header)
+	if c.Session == "" {
+		c.Session = client.Session(r.Header, &c.Request)
+	}
+	if x.p.Fingerprint != nil {
+		if key := keyOf(r); key != "" {
+			c.KeyFingerprint = x.p.Fingerprint(key)
+		}
+	}
+	x.up, x.path = choose(x.p.upstreams, x.path, c.Request.Model)
+	// The prefix of an upstream may stand before the scenario's.
+	if name, rest, ok := scenarioPrefix(x.path); ok && c.Scenario == "" {
+		c.Scenario, c.ScenarioFrom, x.path = name, "path", rest
+	}
+	c.Upstream = x.up.Name
+	c.Host, c.Port = x.up.address()
+	c.Provider = provider(c.Host, c.API)
+	if c.Scenario == "" {
+		x.nameScenario()
+	}
+}
+
+// nameScenario names a call by the rules, or by default.
+func (x *exchange) nameScenario() {
+	c := x.c
+	if x.p.Match != nil {
+		scenario, ok := x.p.Match(loadmodel.Facts{
+			Model: c.Request.Model, API: string(c.API), Client: c.ClientName, Path: c.Path, Session: c.Session,
+			InputTokens: int(x.estimate()), Turns: c.Request.TurnCount, Tools: c.Request.ToolCount, Stream: c.Request.Stream,
+		})
+		if ok {
+			c.Scenario, c.ScenarioFrom = scenario, "rule"
+			return
+		}
+	}
+	c.Scenario, c.ScenarioFrom = x.p.Scenario, "default"
+	if c.Scenario == "" {
+		c.Scenario = "untagged"
+	}
+}
+
+// estimate is the prompt's size in tokens before anybody has counted them: 4
+// bytes each.
+func (x *exchange) estimate() int64 { return x.c.RequestBytes / 4 }
+
+// provider is the conventions' name for who serves the upstream, by its host;
+// an unknown host is named by the dialect it speaks.
+func provider(host string, api wire.API) string {
+	for _, known := range []struct{ part, name string }{
+		{"openai.azure.com", "azure.ai.openai"}, {"openai.com", "openai"}, {"anthropic.com", "anthropic"},
+		{"aiplatform.googleapis.com", "gcp.vertex_ai"}, {"googleapis.com", "gcp.gemini"}, {"deepseek.com", "deepseek"},
+		{"mistral.ai", "mistral_ai"}, {"groq.com", "groq"}, {"x.ai", "x_ai"}, {"perplexity.ai", "perplexity"},
+	} {
+		if host == known.part || strings.HasSuffix(host, "."+known.part) {
+			return known.name
+		}
+	}
+	switch api {
+	case wire.Messages:
+		return "anthropic"
+	case wire.Gemini:
+		return "gcp.gemini"
+	}
+	return "openai"
+}
+
+// startSpan begins the call's span, in the caller's trace if it has one.
+func (x *exchange) startSpan() {
+	ctx := propagation.TraceContext{}.Extract(context.WithoutCancel(x.r.Context()), propagation.HeaderCarrier(x.r.Header))
+	_, x.span = x.p.tracer.Start(ctx, x.c.SpanName(), trace.WithSpanKind(trace.SpanKindClient),
+		trace.WithTimestamp(x.c.Arrived.Time()), trace.WithAttributes(x.c.StartAttributes()...))
+}
+
+// admit waits for the shaper's leave.
+func (x *exchange) admit() bool {
+	c := x.c
+	permit, err := x.p.shape.Admit(x.r.Context(), shaper.Ask{
+		Scenario: c.Scenario, Upstream: c.Upstream, Model: c.Request.Model, Key: c.KeyFingerprint, Session: c.Session,
+		InputTokens: x.estimate(), OutputTokens: c.Request.MaxTokens.N,
+	})
+	if err == nil {
+		c.Admitted = call.Now()
+		x.permit = permit
+		return true
+	}
+	var refusal *shaper.Refusal
+	if !errors.As(err, &refusal) {
+		x.end(call.EndClientGone, err)
+		return false
+	}
+	if refusal.RetryAfter > 0 {
+		x.w.Header().Set("Retry-After", fmt.Sprintf("%.0f", max(refusal.RetryAfter.Seconds(), 1)))
+	}
+	x.writeError(http.StatusTooManyRequests, "rate_limit_error", "weir: "+refusal.Error())
+	x.end(call.EndRefused, err)
+	return false
+}
+
+// refuse answers a request that is not a call, in the caller's dialect.
+func (x *exchange) refuse(status int, kind, message string) {
+	x.writeError(status, kind, message)
+}
+
+// writeError writes an error of weir's own in the caller's dialect.
+func (x *exchange) writeError(status int, kind, message string) {
+	f := x.format
+	if f == nil {
+		f = wire.For(wire.Chat)
+	}
+	x.w.Header().Set("Content-Type", "application/json")
+	x.w.WriteHeader(status)
+	x.w.Write(f.AppendError(nil, &wire.Error{Status: status, Type: kind, Message: message}))
+}
+
+// failBody ends a call whose request did not come whole.
+func (x *exchange) failBody(err error) {
+	if x.r.Context().Err() != nil || errors.Is(err, io.ErrUnexpectedEOF) {
+		x.end(call.EndClientGone, err)
+		return
+	}
+	x.writeError(http.StatusBadRequest, "invalid_request_error", "weir could not read the request: "+err.Error())
+	x.end(call.EndClientGone, err)
+}
+
+// failSend ends a call that no response came to.
+func (x *exchange) failSend(err error) {
+	if x.r.Context().Err() != nil {
+		x.end(call.EndClientGone, x.r.Context().Err())
+		return
+	}
+	how, status := call.EndUnreachable, http.StatusBadGateway
+	what := "could not reach"
+	switch {
+	case isTimeout(err):
+		how, status, what = call.EndTimeout, http.StatusGatewayTimeout, "waited too long for"
+	case x.timing.connected():
+		how, what = call.EndBroken, "got no answer from"
+	}
+	x.writeError(status, "upstream_error", fmt.Sprintf("weir %s the upstream %s (%s): %s. Is it running, and is --upstream right?",
+		what, x.up.Name, x.up.URL.Host, call.Redact(cause(err).Error())))
+	x.end(how, cause(err))
+}
+
+// cause is an error without the URL around it, which may hold a key.
+func cause(err error) error {
+	var outer *url.Error
+	if errors.As(err, &outer) {
+		return outer.Err
+	}
+	return err
+}
+
+func isTimeout(err error) bool {
+	var t interface{ Timeout() bool }
+	return errors.As(err, &t) && t.Timeout()
+}
+
+// end closes the call, gives its permit back and ends its span. It does so
+// once, on whatever path the call ends.
+func (x *exchange) end(how call.End, err error) {
+	if x.c.Outcome != "" {
+		return
+	}
+	c := x.c
+	x.timing.fill(c)
+	c.RequestBytes = max(c.RequestBytes, x.body.sent())
+	x.meter.End(how, err, call.Now())
+	if x.permit != nil {
+		x.permit.Release(shaper.Settlement{
+			Status: c.Status, RetryAfter: c.RetryAfter, InputTokens: c.Usage.Input.N, OutputTokens: c.Usage.Output.N,
+		})
+	}
+	x.span.SetAttributes(c.Attributes()...)
+	x.span.SetStatus(c.SpanStatus())
+	x.span.End(trace.WithTimestamp(c.Done.Time()))
+}
+
+// recordPanic sees to it that a call is recorded and its permit released even
+// if weir itself fails; the panic goes on.
+func (x *exchange) recordPanic() {
+	if v := recover(); v != nil {
+		if err, ok := v.(error); !ok || !errors.Is(err, http.ErrAbortHandler) {
+			x.p.Log.Error("a request failed inside weir", "panic", fmt.Sprint(v))
+		}
+		x.end(call.EndBroken, errors.New("weir failed while carrying the call"))
+		panic(v)
+	}
+}
+

@@ -1,0 +1,194 @@
+// Package proxy is the sidecar: it takes a request, names what it belongs to,
+// waits for the shaper's leave, sends it on, and passes the answer back as it
+// comes, while a meter reads the same bytes beside their way. The observer
+// never changes, delays or fails a stream.
+package proxy
+
+import (
+	"context"
+	"crypto/subtle"
+	"errors"
+	"fmt"
+	"log"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+
+	"github.com/elazarl/goproxy"
+	"go.opentelemetry.io/otel/trace"
+	"go.opentelemetry.io/otel/trace/noop"
+
+	"weir/generator/loadmodel"
+	"weir/shaper"
+)
+
+// Proxy is the sidecar. Its fields are set before the first request and not
+// changed after. Only Upstreams is required.
+type Proxy struct {
+	Upstreams []Upstream
+
+	// Match gives a request's scenario by the rules of a load model; nil when
+	// there are none.
+	Match func(loadmodel.Facts) (scenario string, ok bool)
+	// Scenario is that of requests which nothing names; "untagged" when empty.
+	Scenario string
+	// Shaper decides when a call may go; nil admits all.
+	Shaper *shaper.Shaper
+	// Tracer makes a span a call; nil makes none.
+	Tracer trace.Tracer
+	// Fingerprint tells keys apart without showing them; nil keeps nothing.
+	Fingerprint func(key string) string
+	// ClientToken, when set, must come in X-Weir-Token with each request.
+	ClientToken string
+	// HoldBody is how much of a request's body is held to be sent again if its
+	// connection fails before it is used; 0 is 64 MiB. A longer body passes
+	// through without being held.
+	HoldBody int64
+	// Log takes what is worth telling the operator; nil is silent.
+	Log *slog.Logger
+
+	once      sync.Once
+	openErr   error
+	upstreams []*Upstream
+	server    *http.Server
+	noted     sync.Map // notes that were told once
+	shape     *shaper.Shaper
+	tracer    trace.Tracer
+}
+
+const (
+	defaultHold    = 64 << 20
+	inspectedBody  = 8 << 20 // of a request's body, decoded
+	maxHeaderBytes = 1 << 20
+)
+
+// open prepares the upstreams and the server.
+func (p *Proxy) open() error {
+	p.once.Do(func() {
+		if len(p.Upstreams) == 0 {
+			p.openErr = errors.New("proxy: no upstream: where should requests go?")
+			return
+		}
+		for i := range p.Upstreams {
+			u := &p.Upstreams[i]
+			if err := u.open(); err != nil {
+				p.openErr = err
+				return
+			}
+			p.upstreams = append(p.upstreams, u)
+		}
+		if p.Log == nil {
+			p.Log = slog.New(slog.DiscardHandler)
+		}
+		p.shape, p.tracer = p.Shaper, p.Tracer
+		if p.shape == nil {
+			p.shape = &shaper.Shaper{}
+		}
+		if p.tracer == nil {
+			p.tracer = noop.NewTracerProvider().Tracer("")
+		}
+		var protocols http.Protocols
+		protocols.SetHTTP1(true)
+		protocols.SetUnencryptedHTTP2(true)
+		p.server = &http.Server{
+			Handler:        p.doors(),
+			Protocols:      &protocols,
+			MaxHeaderBytes: maxHeaderBytes,
+			ErrorLog:       log.New(logWriter{p.Log}, "", 0),
+			HTTP2:          &http.HTTP2Config{MaxConcurrentStreams: 10_000},
+		}
+	})
+	return p.openErr
+}
+
+// logWriter takes what net/http would print.
+type logWriter struct{ log *slog.Logger }
+
+func (w logWriter) Write(b []byte) (int, error) {
+	w.log.Debug("http server", "said", string(b))
+	return len(b), nil
+}
+
+// doors puts the core behind goproxy, which tells requests for the sidecar
+// itself from those for a forward proxy. The forward doors are closed: goproxy
+// may carry nothing, since it would hold streams back.
+func (p *Proxy) doors() http.Handler {
+	g := goproxy.NewProxyHttpServer()
+	g.Logger = log.New(logWriter{p.Log}, "", 0)
+	g.Tr = &http.Transport{Proxy: nil, DialContext: func(context.Context, string, string) (net.Conn, error) {
+		return nil, errForward
+	}}
+	g.NonproxyHandler = http.HandlerFunc(p.serve)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodConnect || r.URL.IsAbs() {
+			http.Error(w, errForward.Error(), http.StatusNotImplemented)
+			return
+		}
+		g.ServeHTTP(w, r)
+	})
+}
+
+var errForward = errors.New("weir does not carry requests as a forward proxy: point the tool's base URL at weir, and take weir out of HTTP_PROXY and HTTPS_PROXY")
+
+// Handler is the proxy's handler, for a server of the caller's own.
+func (p *Proxy) Handler() (http.Handler, error) {
+	if err := p.open(); err != nil {
+		return nil, err
+	}
+	return p.server.Handler, nil
+}
+
+// Serve takes requests from l until Shutdown or Close, and then gives nil.
+func (p *Proxy) Serve(l net.Listener) error {
+	if err := p.open(); err != nil {
+		l.Close()
+		return err
+	}
+	if err := p.server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serve %s: %w", l.Addr(), err)
+	}
+	return nil
+}
+
+// Shutdown takes no more requests and waits for the streams under way to end,
+// or for ctx, whose error it then gives; Close ends the rest.
+func (p *Proxy) Shutdown(ctx context.Context) error {
+	if err := p.open(); err != nil {
+		return nil //nolint:nilerr // what was never opened is shut
+	}
+	err := p.server.Shutdown(ctx)
+	if err == nil {
+		p.closeIdle()
+	}
+	return err
+}
+
+// Close ends every stream at once; each is recorded.
+func (p *Proxy) Close() error {
+	if err := p.open(); err != nil {
+		return nil //nolint:nilerr // what was never opened is closed
+	}
+	err := p.server.Close()
+	p.closeIdle()
+	return err
+}
+
+func (p *Proxy) closeIdle() {
+	for _, u := range p.upstreams {
+		u.transport.CloseIdleConnections()
+	}
+}
+
+// admitted says whether a request may use the proxy at all.
+func (p *Proxy) admitted(r *http.Request) bool {
+	return p.ClientToken == "" ||
+		subtle.ConstantTimeCompare([]byte(r.Header.Get(headerToken)), []byte(p.ClientToken)) == 1
+}
+
+// note tells the operator something once.
+func (p *Proxy) note(text string, args ...any) {
+	if _, told := p.noted.LoadOrStore(text, true); !told {
+		p.Log.Warn(text, args...)
+	}
+}

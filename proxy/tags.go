@@ -1,0 +1,153 @@
+package proxy
+
+import (
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+)
+
+// The headers by which a request says what it belongs to. None of them, and
+// nothing else that begins like them, reaches the upstream.
+const (
+	headerPrefix   = "X-Weir-"
+	headerScenario = "X-Weir-Scenario"
+	headerRun      = "X-Weir-Run"
+	headerSession  = "X-Weir-Session"
+	headerTurn     = "X-Weir-Turn"
+	headerWarmUp   = "X-Weir-Warm-Up"
+	headerLabel    = "X-Weir-Label"
+	headerToken    = "X-Weir-Token"
+)
+
+// tags are what a request says it belongs to.
+type tags struct {
+	scenario, from string
+	run, session   string
+	turn           int
+	warmUp         bool
+	labels         map[string]string
+}
+
+// readTags reads the tags of a request and gives its path, escaped, without
+// the prefix /s/<scenario>.
+func readTags(h http.Header, escaped string) (t tags, rest string) {
+	rest = escaped
+	if name, after, ok := scenarioPrefix(escaped); ok {
+		t.scenario, t.from, rest = name, "path", after
+	}
+	if name := scenarioName(h.Get(headerScenario)); name != "" {
+		t.scenario, t.from = name, "header"
+	}
+	t.run = h.Get(headerRun)
+	t.session = h.Get(headerSession)
+	t.turn, _ = strconv.Atoi(h.Get(headerTurn))
+	t.warmUp, _ = strconv.ParseBool(h.Get(headerWarmUp))
+	for _, pair := range h.Values(headerLabel) {
+		key, value, _ := strings.Cut(pair, "=")
+		if key = strings.TrimSpace(key); key == "" {
+			continue
+		}
+		if t.labels == nil {
+			t.labels = map[string]string{}
+		}
+		t.labels[key] = strings.TrimSpace(value)
+	}
+	return t, rest
+}
+
+// scenarioPrefix takes /s/<scenario> off a path.
+func scenarioPrefix(escaped string) (name, rest string, ok bool) {
+	after, ok := strings.CutPrefix(escaped, "/s/")
+	if !ok {
+		return "", escaped, false
+	}
+	segment, rest, _ := strings.Cut(after, "/")
+	plain, err := url.PathUnescape(segment)
+	if name = scenarioName(plain); name == "" || err != nil {
+		return "", escaped, false
+	}
+	return name, "/" + rest, true
+}
+
+const longestScenario = 64
+
+// scenarioName makes a scenario's id of what a request says: ids are lower
+// case letters, digits, dots, dashes and underscores. A call is never lost for
+// its name: other characters become dashes.
+func scenarioName(s string) string {
+	s = strings.ToLower(strings.TrimSpace(s))
+	if len(s) > longestScenario {
+		s = s[:longestScenario]
+	}
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z', r >= '0' && r <= '9', r == '.', r == '-', r == '_':
+			return r
+		}
+		return '-'
+	}, s)
+}
+
+// hopByHop are the headers that belong to one connection.
+var hopByHop = []string{
+	"Connection", "Proxy-Connection", "Keep-Alive", "Proxy-Authenticate", "Proxy-Authorization",
+	"Te", "Trailer", "Transfer-Encoding", "Upgrade",
+}
+
+// dropHopByHop removes the headers of one connection, those that Connection
+// names among them. TE: trailers may pass on: it is what the other end must
+// know to send trailers.
+func dropHopByHop(h http.Header) {
+	trailers := strings.Contains(strings.ToLower(h.Get("Te")), "trailers")
+	for _, line := range h["Connection"] {
+		for _, name := range strings.Split(line, ",") {
+			if name = strings.TrimSpace(name); name != "" {
+				h.Del(name)
+			}
+		}
+	}
+	for _, name := range hopByHop {
+		h.Del(name)
+	}
+	if trailers {
+		h.Set("Te", "trailers")
+	}
+}
+
+// traceHeaders carry the trace of the caller, which is not the upstream's.
+var traceHeaders = []string{"Traceparent", "Tracestate", "Baggage"}
+
+// outgoing are the headers that go on to the upstream.
+func outgoing(h http.Header) http.Header {
+	out := h.Clone()
+	dropHopByHop(out)
+	for name := range out {
+		if strings.HasPrefix(name, headerPrefix) {
+			delete(out, name)
+		}
+	}
+	for _, name := range traceHeaders {
+		delete(out, name)
+	}
+	if _, said := out["User-Agent"]; !said {
+		out["User-Agent"] = nil // or net/http would write its own
+	}
+	return out
+}
+
+// keyOf is the key that a request carries, only to be fingerprinted.
+func keyOf(r *http.Request) string {
+	for _, name := range []string{"X-Api-Key", "X-Goog-Api-Key", "Api-Key"} {
+		if v := r.Header.Get(name); v != "" {
+			return v
+		}
+	}
+	if v := r.Header.Get("Authorization"); v != "" {
+		if _, token, ok := strings.Cut(v, " "); ok {
+			return token
+		}
+		return v
+	}
+	return r.URL.Query().Get("key")
+}

@@ -1,0 +1,172 @@
+package proxy
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"path"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"weir/proxy/wire"
+)
+
+// Upstream is an endpoint that calls are sent on to.
+type Upstream struct {
+	Name   string   // weir's name for it; the host when empty
+	URL    *url.URL // http or https, with any base path
+	Prefix string   // requests below this path are its own, and lose it; empty: none
+	Models []string // requests for models that match one of these globs are its own
+	CAFile string   // PEM certificates to trust beside the system's; empty: none
+	Proxy  *url.URL // a proxy on the way to it; nil: none, whatever the environment says
+
+	transport *http.Transport
+}
+
+// open prepares the upstream's transport.
+func (u *Upstream) open() error {
+	if u.Name == "" {
+		u.Name = u.URL.Hostname()
+	}
+	t := &http.Transport{
+		// The sidecar must not find itself behind a proxy variable, and a body
+		// passes as it is.
+		DisableCompression:  true,
+		ForceAttemptHTTP2:   true,
+		MaxIdleConns:        0,
+		MaxIdleConnsPerHost: 1024,
+		IdleConnTimeout:     90 * time.Second,
+		TLSHandshakeTimeout: 15 * time.Second,
+		// A connection on which nothing comes back is found dead by a ping,
+		// while a model may think in silence for as long as it likes.
+		HTTP2: &http.HTTP2Config{SendPingTimeout: 30 * time.Second, PingTimeout: 15 * time.Second},
+	}
+	if u.Proxy != nil {
+		t.Proxy = http.ProxyURL(u.Proxy)
+	}
+	if u.CAFile != "" {
+		roots, err := trust(u.CAFile)
+		if err != nil {
+			return fmt.Errorf("upstream %s: %w", u.Name, err)
+		}
+		t.TLSClientConfig = &tls.Config{RootCAs: roots}
+	}
+	u.transport = t
+	return nil
+}
+
+func trust(file string) (*x509.CertPool, error) {
+	pem, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("read the CA file: %w", err)
+	}
+	roots, err := x509.SystemCertPool()
+	if err != nil {
+		roots = x509.NewCertPool()
+	}
+	if !roots.AppendCertsFromPEM(pem) {
+		return nil, fmt.Errorf("CA file %s: holds no PEM certificate", file)
+	}
+	return roots, nil
+}
+
+// host and port of the endpoint, as telemetry names them.
+func (u *Upstream) address() (host string, port int) {
+	port, _ = strconv.Atoi(u.URL.Port())
+	if port == 0 {
+		if port = 443; u.URL.Scheme == "http" {
+			port = 80
+		}
+	}
+	return u.URL.Hostname(), port
+}
+
+// choose finds the upstream of a request: by path prefix first, which is
+// taken off, then by model, else the first one that wants no particular model.
+func choose(all []*Upstream, escaped, model string) (u *Upstream, rest string) {
+	for _, u := range all {
+		if u.Prefix != "" && below(escaped, u.Prefix) {
+			return u, strings.TrimPrefix(escaped, u.Prefix)
+		}
+	}
+	var general *Upstream
+	for _, u := range all {
+		if u.Prefix != "" {
+			continue
+		}
+		for _, glob := range u.Models {
+			if ok, err := path.Match(glob, model); ok && err == nil {
+				return u, escaped
+			}
+		}
+		if general == nil && len(u.Models) == 0 {
+			general = u
+		}
+	}
+	if general == nil {
+		general = all[0]
+	}
+	return general, escaped
+}
+
+// below says whether a path lies at or under a prefix.
+func below(escaped, prefix string) bool {
+	rest, ok := strings.CutPrefix(escaped, prefix)
+	return ok && (rest == "" || rest[0] == '/')
+}
+
+var version = regexp.MustCompile(`^v\d+(?:(?:alpha|beta)\d*)?$`)
+
+// target joins the upstream's base path and a request's. Base URLs come with
+// and without the API's version, and people mix them up: for the paths that
+// weir knows, the version stands there once, whoever gave it. note says what
+// was mended; empty when nothing was.
+func (u *Upstream) target(escaped string, route wire.Route) (joined, note string) {
+	base := strings.TrimRight(u.URL.EscapedPath(), "/")
+	request := "/" + strings.TrimLeft(escaped, "/")
+	if route.Operation == wire.OpOther {
+		return base + request, ""
+	}
+	segments := strings.Split(request[1:], "/")
+	leading := 0
+	for leading < len(segments) && version.MatchString(segments[leading]) {
+		leading++
+	}
+	baseVersioned := version.MatchString(path.Base(base))
+	switch {
+	case baseVersioned && leading > 0:
+		segments = segments[leading:]
+		if leading > 1 {
+			note = "the path names the API's version more than once"
+		}
+	case leading > 1:
+		segments = segments[leading-1:]
+		note = "the path names the API's version more than once"
+	case !baseVersioned && leading == 0 && bare(segments):
+		segments = append([]string{defaultVersion(route.API)}, segments...)
+		note = "the path does not name the API's version"
+	}
+	return base + "/" + strings.Join(segments, "/"), note
+}
+
+// bare says whether a path is an API's own and nothing more: one behind a
+// gateway's prefix is left as it is.
+func bare(segments []string) bool {
+	switch segments[0] {
+	case "chat", "completions", "responses", "messages", "embeddings", "models":
+		return true
+	}
+	return false
+}
+
+func defaultVersion(api wire.API) string {
+	if api == wire.Gemini {
+		return "v1beta"
+	}
+	return "v1"
+}
