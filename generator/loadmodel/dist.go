@@ -47,7 +47,7 @@ func (d Dist) Quantile(p float64) float64 {
 	case "uniform":
 		return d.Min + p*(d.Max-d.Min)
 	case "quantiles":
-		return between(d.Points, p, d.lowest(), d.highest())
+		return readOff(d.Points, p, d.lowest(), d.highest())
 	case "zipf":
 		return d.zipf(p)
 	}
@@ -95,9 +95,9 @@ func (d Dist) highest() float64 {
 	return math.Inf(1)
 }
 
-// between reads a value off points of probability and value: in proportion on
+// readOff reads a value off points of probability and value: in proportion on
 // a logarithmic scale of values, or a linear one next to 0.
-func between(points [][2]float64, p, low, high float64) float64 {
+func readOff(points [][2]float64, p, low, high float64) float64 {
 	at := func(p float64) float64 {
 		for i := 1; i < len(points); i++ {
 			a, b := points[i-1], points[i]
