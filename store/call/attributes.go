@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
+	"unicode/utf8"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
@@ -28,13 +30,13 @@ func (c *Call) SpanName() string {
 	return string(c.Operation) + " " + c.Request.Model
 }
 
-// SpanStatus is the status of the call's span: an error, with its message, for
-// every outcome but ok.
+// SpanStatus is the status of the call's span: an error, with the beginning of
+// its message, for every outcome but ok.
 func (c *Call) SpanStatus() (codes.Code, string) {
 	if c.Outcome == OK || c.Outcome == "" {
 		return codes.Unset, ""
 	}
-	return codes.Error, c.ErrorMessage
+	return codes.Error, storable(c.ErrorMessage, nameLimit)
 }
 
 // Properties are the keys and values of all that is known of a call but its
@@ -81,14 +83,11 @@ func (c *Call) StartAttributes() []attribute.KeyValue {
 }
 
 // Attributes are all of them; FromSpan reads them back. Beside the properties
-// there is the conventions' time to the first chunk, which is not the first
-// token.
+// there are the figures that follow from them, for those who read the spans
+// elsewhere. A span that carries many labels needs a limit above the SDK's 128
+// attributes.
 func (c *Call) Attributes() []attribute.KeyValue {
-	list := attributes(c.Properties(), 64)
-	if d, ok := between(c.Sent, c.FirstEvent.Received); ok && c.Streamed {
-		list = append(list, attribute.Float64("gen_ai.response.time_to_first_chunk", d.Seconds()))
-	}
-	return list
+	return c.appendFigures(attributes(c.Properties(), 96))
 }
 
 func attributes(properties iter.Seq2[string, any], size int) []attribute.KeyValue {
@@ -96,7 +95,7 @@ func attributes(properties iter.Seq2[string, any], size int) []attribute.KeyValu
 	for key, value := range properties {
 		switch v := value.(type) {
 		case string:
-			list = append(list, attribute.String(key, v))
+			list = append(list, attribute.String(key, utf8Text(v)))
 		case int64:
 			list = append(list, attribute.Int64(key, v))
 		case float64:
@@ -104,6 +103,12 @@ func attributes(properties iter.Seq2[string, any], size int) []attribute.KeyValu
 		case bool:
 			list = append(list, attribute.Bool(key, v))
 		case []string:
+			for i, s := range v {
+				if !utf8.ValidString(s) {
+					v = slices.Clone(v)
+					v[i] = utf8Text(s)
+				}
+			}
 			list = append(list, attribute.StringSlice(key, v))
 		}
 	}
@@ -113,14 +118,30 @@ func attributes(properties iter.Seq2[string, any], size int) []attribute.KeyValu
 // FromSpan reads a call from a span that weir made; ok is false for a span of
 // another kind. A span that has not ended gives what is known so far.
 func FromSpan(s sdktrace.ReadOnlySpan) (c *Call, ok bool) {
-	c = &Call{
-		TraceID:    s.SpanContext().TraceID(),
-		SpanID:     s.SpanContext().SpanID(),
-		ParentSpan: s.Parent().SpanID(),
-		Instants:   Instants{Arrived: At(s.StartTime())},
-	}
-	for _, kv := range s.Attributes() {
+	c, ok = FromAttributes(s.Attributes(), s.StartTime())
+	c.TraceID = s.SpanContext().TraceID()
+	c.SpanID = s.SpanContext().SpanID()
+	c.ParentSpan = s.Parent().SpanID()
+	return c, ok
+}
+
+// FromAttributes reads a call from its attributes alone, wherever they were
+// stored or sent. started is when it arrived, which is its span's start; the
+// instants are on this process's clock. ok is false when the attributes are of
+// another kind of span.
+func FromAttributes(list []attribute.KeyValue, started time.Time) (c *Call, ok bool) {
+	c = &Call{Instants: Instants{Arrived: At(started)}}
+	for _, kv := range list {
 		c.SetProperty(string(kv.Key), kv.Value.AsInterface())
 	}
 	return c, c.Side != ""
+}
+
+// utf8Text is what an attribute may hold: one invalid byte makes exporters
+// drop the whole batch.
+func utf8Text(s string) string {
+	if utf8.ValidString(s) {
+		return s
+	}
+	return strings.ToValidUTF8(s, "\uFFFD")
 }

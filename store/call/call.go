@@ -6,6 +6,8 @@
 package call
 
 import (
+	"fmt"
+	"strings"
 	"time"
 
 	"weir/proxy/wire"
@@ -20,10 +22,29 @@ type Instant int64
 var anchor = time.Now()
 
 // Now reads the clock.
-func Now() Instant { return Instant(time.Since(anchor)) }
+func Now() Instant { return reached(Instant(time.Since(anchor))) }
 
-// At converts a time of this process.
-func At(t time.Time) Instant { return Instant(t.Sub(anchor)) }
+// At converts a time. One that this process read off its clock is converted by
+// its monotonic reading; one without (from a database, another process, or
+// Time) by the wall clock, and At(i.Time()) is i exactly. So a call of another
+// process is rebuilt by At(start) plus the differences it was stored with, and
+// has the same figures, since those are differences. The zero time gives the
+// zero Instant, and no other time does.
+func At(t time.Time) Instant {
+	if t.IsZero() {
+		return 0
+	}
+	return reached(Instant(t.Sub(anchor)))
+}
+
+// reached keeps an instant that came from being the zero Instant: the very
+// anchor is one nanosecond late.
+func reached(i Instant) Instant {
+	if i == 0 {
+		return 1
+	}
+	return i
+}
 
 // Time is the wall-clock time of the instant; the zero time if it was not
 // reached.
@@ -36,6 +57,14 @@ func (i Instant) Time() time.Time {
 
 // Reached says whether the instant came.
 func (i Instant) Reached() bool { return i != 0 }
+
+// String is the time since the anchor, "–" if the instant was not reached.
+func (i Instant) String() string {
+	if i == 0 {
+		return "–"
+	}
+	return time.Duration(i).String()
+}
 
 // Mark is an instant seen twice: Received when the read from the upstream
 // returned, Delivered when the write and flush to the client returned. The
@@ -187,7 +216,69 @@ const (
 	AbsentTruncated   Absence = "truncated"
 	AbsentClientGone  Absence = "client_gone"
 	AbsentTimeout     Absence = "timeout"
+	AbsentUnreachable Absence = "unreachable"
 	AbsentNotStreamed Absence = "not_streamed"
 	AbsentEmpty       Absence = "empty"
+	AbsentUnreadable  Absence = "unreadable"    // encoded in a way that weir cannot undo
 	AbsentOperation   Absence = "no_generation" // the operation generates nothing
 )
+
+// Started is the wall-clock time of the call: when it arrived or, if that is
+// not known, the earliest moment of the account that is. It is the zero time
+// when none was reached.
+func (c *Call) Started() time.Time { return c.started().Time() }
+
+func (c *Call) started() Instant {
+	if c.Arrived.Reached() {
+		return c.Arrived
+	}
+	first := c.Due
+	for _, i := range []Instant{
+		c.Body, c.Admitted, c.Connected, c.Sent, c.Headers,
+		c.FirstByte.Received, c.FirstEvent.Received, c.FirstToken.Received, c.LastToken.Received, c.Done,
+	} {
+		if i.Reached() && (!first.Reached() || i < first) {
+			first = i
+		}
+	}
+	return first
+}
+
+// String is the call in one line. It holds no secrets and no content.
+func (c *Call) String() string {
+	var b strings.Builder
+	word := func(format string, v any) {
+		if b.Len() > 0 {
+			b.WriteByte(' ')
+		}
+		fmt.Fprintf(&b, format, v)
+	}
+	for _, s := range []string{string(c.Side), c.Scenario, string(c.Operation), c.Request.Model, string(c.Outcome)} {
+		if s != "" {
+			word("%s", s)
+		}
+	}
+	if c.Status != 0 {
+		word("%d", c.Status)
+	}
+	if d, ok := c.TTFTUpstream(); ok {
+		word("ttft %v", d)
+	}
+	if d, ok := c.Duration(); ok {
+		word("took %v", d)
+	}
+	if u := c.Usage; u.Input.Known || u.Output.Known {
+		word("tokens %s", number(u.Input)+"→"+number(u.Output))
+	}
+	if c.ErrorMessage != "" {
+		word("%q", c.ErrorMessage)
+	}
+	return b.String()
+}
+
+func number(c wire.Count) string {
+	if !c.Known {
+		return "–"
+	}
+	return fmt.Sprint(c.N)
+}

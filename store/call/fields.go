@@ -2,6 +2,7 @@ package call
 
 import (
 	"encoding/base64"
+	"encoding/json"
 	"slices"
 	"strconv"
 	"time"
@@ -80,6 +81,10 @@ func floatField(key string, at func(*Call) *wire.Float) field {
 				*at(c) = wire.F(f)
 			case int64:
 				*at(c) = wire.F(float64(f))
+			case json.Number:
+				if x, err := f.Float64(); err == nil {
+					*at(c) = wire.F(x)
+				}
 			}
 		}}
 }
@@ -129,7 +134,7 @@ func instantField(name string, at func(*Call) *Instant) field {
 		},
 		func(c *Call, v any) {
 			if n, ok := asInt(v); ok {
-				*at(c) = c.Arrived + Instant(n)
+				*at(c) = reached(c.Arrived + Instant(n))
 			}
 		}}
 }
@@ -153,6 +158,9 @@ func asInt(v any) (int64, bool) {
 		return int64(n), true
 	case float64: // as JSON reads it
 		return int64(n), n == float64(int64(n))
+	case json.Number:
+		i, err := n.Int64()
+		return i, err == nil
 	case string:
 		i, err := strconv.ParseInt(n, 10, 64)
 		return i, err == nil

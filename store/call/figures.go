@@ -1,57 +1,16 @@
 package call
 
-import (
-	"slices"
-	"time"
-)
+import "time"
 
 // Gaps describe the time between token events: chunk gaps, not inter-token
-// latency, since an event may hold many tokens.
+// latency, since an event may hold many tokens. Events that came in one read
+// have no time between them. All are to the microsecond, as the Timeline is.
 type Gaps struct {
 	N                 int // gaps measured; the other fields are absent when 0
 	P50, P99, Longest time.Duration
 	Stalls            int           // gaps above the stall threshold
 	Stalled           time.Duration // their sum
 	Coalesced         bool          // something upstream buffered the stream
-}
-
-// Stalls are gaps above this, unless a Meter says otherwise.
-const defaultStall = time.Second
-
-// gapsOf measures the gaps of a timeline. took is the time from the request's
-// end to the last token: a stream is coalesced when over half of its gaps are
-// below a millisecond although took is above a second. Below 8 gaps nothing
-// can be said of that.
-func gapsOf(t Timeline, took, stall time.Duration) Gaps {
-	var gaps []time.Duration
-	var last time.Duration
-	tokens, close := 0, 0
-	for e := range t.Events() {
-		if e.Output == 0 {
-			continue
-		}
-		if tokens > 0 {
-			gap := e.After - last
-			gaps = append(gaps, gap)
-			if gap < time.Millisecond {
-				close++
-			}
-		}
-		tokens++
-		last = e.After
-	}
-	g := Gaps{N: len(gaps)}
-	if g.N == 0 {
-		return g
-	}
-	slices.Sort(gaps)
-	g.P50, g.P99, g.Longest = Percentile(gaps, 50), Percentile(gaps, 99), gaps[len(gaps)-1]
-	for i := len(gaps) - 1; i >= 0 && gaps[i] > stall; i-- {
-		g.Stalls++
-		g.Stalled += gaps[i]
-	}
-	g.Coalesced = g.N >= 8 && 2*close > g.N && took > time.Second
-	return g
 }
 
 // Percentile is the p-th percentile of sorted values by nearest rank: the
@@ -73,31 +32,42 @@ type Parts struct {
 	Read, Queue, Connect, Send, Wait, Generate, Tail time.Duration
 }
 
-// Account splits the call's time; ok is false when it has not ended. An
-// instant that was not reached takes the next one's, and Sent is cut at the
-// first byte of the response when an upstream answers before the request is
-// out, so that the instants form one sequence that never goes back.
+// Account splits the call's time; ok is false when it has not ended.
+//
+// The instants form one non-decreasing sequence: arrived ≤ body ≤ admitted ≤
+// connected ≤ sent ≤ first token ≤ last token ≤ done. One that was not reached
+// takes the next one's value, one that came after its successor is cut at it,
+// and sent is cut at the first response byte. The instants of the call itself
+// stay as they were seen.
 func (c *Call) Account() (p Parts, ok bool) {
-	if !c.Arrived.Reached() || !c.Done.Reached() {
+	if !c.Arrived.Reached() || !c.Done.Reached() || c.Done < c.Arrived {
 		return Parts{}, false
 	}
-	sent := c.Sent
-	for _, first := range []Instant{c.FirstByte.Received, c.Headers} {
-		if sent.Reached() && first.Reached() && first < sent {
-			sent = first
+	seq := [...]Instant{
+		c.Arrived, c.Body, c.Admitted, c.Connected, c.sentCut(),
+		c.FirstToken.Received, c.LastToken.Received, c.Done,
+	}
+	for i := len(seq) - 2; i > 0; i-- {
+		if !seq[i].Reached() || seq[i] > seq[i+1] {
+			seq[i] = seq[i+1]
 		}
+		seq[i] = max(seq[i], c.Arrived)
 	}
-	at := [8]Instant{c.Arrived, c.Body, c.Admitted, c.Connected, sent, c.FirstToken.Received, c.LastToken.Received, c.Done}
-	for i := len(at) - 2; i > 0; i-- {
-		if !at[i].Reached() || at[i] > at[i+1] {
-			at[i] = at[i+1]
-		}
-	}
-	for i := 1; i < len(at); i++ {
-		at[i] = max(at[i], at[i-1])
-	}
-	part := func(i int) time.Duration { return time.Duration(at[i+1] - at[i]) }
+	part := func(i int) time.Duration { return time.Duration(seq[i+1] - seq[i]) }
 	return Parts{part(0), part(1), part(2), part(3), part(4), part(5), part(6)}, true
+}
+
+// sentCut is the end of the request, at the latest the first sign of an
+// answer: an upstream may answer before the body is out. When the request was
+// never out but an answer came, it is that first sign.
+func (c *Call) sentCut() Instant {
+	sent := c.Sent
+	for _, sign := range [...]Instant{c.Headers, c.FirstByte.Received, c.FirstToken.Received} {
+		if sign.Reached() && (!sent.Reached() || sent > sign) {
+			sent = sign
+		}
+	}
+	return sent
 }
 
 // between is to − from, where both were reached.
@@ -109,15 +79,13 @@ func between(from, to Instant) (time.Duration, bool) {
 }
 
 // TTFTUpstream is first_token.received − sent: the model's and the network's
-// share. ok is false when there was no first token. Where the answer began
-// before the request was out, it counts from the answer's beginning, as in the
-// account.
+// share. ok is false when there was no first token, or when the end of the
+// request was not seen. Sent is cut at the first response byte.
 func (c *Call) TTFTUpstream() (d time.Duration, ok bool) {
-	sent := c.Sent
-	if c.Headers.Reached() && c.Headers < sent {
-		sent = c.Headers
+	if !c.Sent.Reached() {
+		return 0, false
 	}
-	return between(sent, c.FirstToken.Received)
+	return between(c.sentCut(), c.FirstToken.Received)
 }
 
 // TTFTFelt is first_token.delivered − arrived: what the caller felt. For the
@@ -135,13 +103,33 @@ func (c *Call) TTFTResponse() (d time.Duration, ok bool) {
 }
 
 // TPOT is the time per output token after the first, from the provider's
-// usage; absent without usage or below 2 tokens.
+// usage: (last_token − first_token) / (output − 1). It is absent without usage
+// or below 2 tokens, where usage was estimated or contradicts the stream, and
+// where all tokens came at one instant, so that there is no time to divide.
 func (c *Call) TPOT() (d time.Duration, ok bool) {
-	spent, ok := between(c.FirstToken.Received, c.LastToken.Received)
-	if !ok || !c.Usage.Output.Known || c.Usage.Output.N < 2 || c.UsageSource == UsageSuspicious {
+	switch c.UsageSource {
+	case UsageMissing, UsageEstimated, UsageSuspicious:
 		return 0, false
 	}
-	return spent / time.Duration(c.Usage.Output.N-1), true
+	span, ok := between(c.FirstToken.Received, c.LastToken.Received)
+	if !ok || span <= 0 || !c.Usage.Output.Known || c.Usage.Output.N < 2 {
+		return 0, false
+	}
+	return span / time.Duration(c.Usage.Output.N-1), true
+}
+
+// TokensPerEvent is output tokens over token events: above 1 the server
+// batches, and chunk gaps are not token gaps. It is absent where TPOT's usage
+// would be.
+func (c *Call) TokensPerEvent() (n float64, ok bool) {
+	switch c.UsageSource {
+	case UsageMissing, UsageEstimated, UsageSuspicious:
+		return 0, false
+	}
+	if c.TokenEvents == 0 || !c.Usage.Output.Known {
+		return 0, false
+	}
+	return float64(c.Usage.Output.N) / float64(c.TokenEvents), true
 }
 
 // Lag is how late the generator sent: arrived − due.
@@ -157,3 +145,6 @@ func (c *Call) ToLastToken() (d time.Duration, ok bool) {
 
 // Queued is how long the shaper held the call.
 func (c *Call) Queued() (d time.Duration, ok bool) { return between(c.Body, c.Admitted) }
+
+// generates says whether the call could have had a first token.
+func (c *Call) generates() bool { return c.Operation == "" || c.Operation.Generates() }

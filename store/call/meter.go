@@ -2,205 +2,219 @@ package call
 
 import (
 	"net/http"
+	"strconv"
+	"strings"
 	"time"
 
 	"weir/proxy/wire"
-)
-
-const (
-	wholeLimit = 8 << 20  // of a body that is inspected as one document
-	errorLimit = 64 << 10 // of an error's body that is kept
 )
 
 // Meter is the ruler: it reads the bytes of one response beside their way to
 // the client and fills in the call. The proxy and the generator use the same
 // one. It never fails and keeps no more than it must; what it cannot read it
 // counts and passes over. A Meter is used by one goroutine.
+//
+// An event counts as received with the read that completed it. Of an answer
+// that was not streamed, and of a single event, at most 8 MiB are inspected;
+// of an error body, 64 KiB are kept.
 type Meter struct {
 	// OnEvent, when set, sees every event of a stream after it was measured.
 	// The event is only lent.
 	OnEvent func(*wire.Event)
 	// OnAnswer, when set, sees the answer that was not streamed.
 	OnAnswer func(*wire.Answer)
-	// StallAfter is the gap above which a stream has stalled; 0 is a second.
+	// StallAfter is the gap between token events above which the stream has
+	// stalled; 0 is a second.
 	StallAfter time.Duration
 
-	c       *Call
-	format  wire.Format
-	decoder *wire.Decoder
-	split   *wire.Splitter
-	framing wire.Framing
-	ev      wire.Event
+	call      *Call
+	format    wire.Format
+	generates bool // the operation can have a first token
 
-	now       Mark    // of the bytes being observed
-	timed     Instant // up to which the timeline goes, in whole microseconds
-	terminal  bool    // the dialect's last event came
-	failure   *wire.Error
-	answer    *wire.Answer // the whole answer, when it was not a stream
-	unread    bool         // a whole answer could not be read
-	undecoded bool         // the body's coding could not be undone
-	errorBody []byte
-	ended     bool
+	// Of the response.
+	begun       bool
+	ended       bool
+	contentType string
+	length      int64 // Content-Length; -1 when unsaid
+	decoder     *wire.Decoder
+	blind       error // why the body cannot be read any further
+	unreadable  bool  // its coding is one that weir does not know
+	errorBody   *capture
+
+	splitter *wire.Splitter
+	framing  wire.Framing
+	onFrame  func(wire.Frame) // m.frame, bound once
+	closing  bool             // the body has ended; what comes now was incomplete
+
+	event  wire.Event
+	stream stream
+	whole  whole
+
+	received, delivered Instant // of the read under way
 }
 
 // NewMeter measures a response of a call in the dialect f; f is nil where the
-// path belongs to none, and then only bytes and instants are measured.
+// path belongs to none, and then only bytes and instants are measured. The
+// call's Operation and Request are read when the response begins.
 func NewMeter(c *Call, f wire.Format) *Meter {
-	return &Meter{c: c, format: f}
+	m := &Meter{call: c, format: f, length: -1}
+	m.onFrame = m.frame
+	return m
 }
 
 // Begin takes the status line and headers, which came at the instant given.
 func (m *Meter) Begin(status int, h http.Header, at Instant) {
-	c := m.c
-	c.Status, c.Headers = status, at
-	c.RetryAfter = retryAfter(h, at.Time())
-	if m.format == nil && status < 400 {
-		return
+	m.begun = true
+	m.generates = m.format != nil && m.call.generates()
+	m.call.Status, m.call.Headers = status, at
+	m.contentType = h.Get("Content-Type")
+	if n, err := strconv.ParseInt(h.Get("Content-Length"), 10, 64); err == nil {
+		m.length = n
 	}
-	decoder, err := wire.NewDecoder(h.Get("Content-Encoding"))
-	m.decoder, m.undecoded = decoder, err != nil
-	if status >= 400 {
+	switch {
+	case status >= 400:
+		m.errorBody = &capture{}
+		m.call.RetryAfter = retryAfter(status, h, at.Time())
+	case !m.generates:
 		return
+	case wire.FramingOf(m.contentType, m.call.Request.Stream) == wire.SSE:
+		m.call.Streamed = true
 	}
-	m.framing = wire.FramingOf(h.Get("Content-Type"), c.Request.Stream)
-	m.split = wire.NewSplitter(m.framing, wholeLimit)
-	c.Streamed = m.framing == wire.SSE
+	decoder, err := wire.NewDecoder(strings.Join(h.Values("Content-Encoding"), ","))
+	if err != nil {
+		m.blind, m.unreadable = err, true
+	}
+	m.decoder = decoder
 }
 
 // Observe takes the bytes of one read. It is called after they were
 // delivered, so that it delays nobody; delivered is zero in the generator.
 func (m *Meter) Observe(p []byte, received, delivered Instant) {
-	if len(p) == 0 {
+	if len(p) == 0 || m.ended {
 		return
 	}
-	c := m.c
-	m.now = Mark{received, delivered}
-	if c.ResponseBytes == 0 {
-		c.FirstByte = m.now
+	m.call.ResponseBytes += int64(len(p))
+	if !m.call.FirstByte.Reached() {
+		m.call.FirstByte = Mark{received, delivered}
 	}
-	c.ResponseBytes += int64(len(p))
-	if m.undecoded {
+	m.received, m.delivered = received, delivered
+	if m.blind != nil || m.errorBody == nil && !m.generates {
 		return
 	}
 	if m.decoder != nil {
 		var err error
 		if p, err = m.decoder.Decode(p); err != nil {
-			m.undecoded = true
+			m.blind = err
 		}
 	}
-	switch {
-	case c.Status >= 400:
-		room := errorLimit - len(m.errorBody)
-		m.errorBody = append(m.errorBody, p[:min(len(p), room)]...)
-	case m.split != nil:
-		m.split.Feed(p, m.frame)
-	}
-}
-
-// frame measures one event of a stream.
-func (m *Meter) frame(f wire.Frame) {
-	c := m.c
-	c.Streamed = true
-	c.Events++
-	if !c.FirstEvent.Reached() {
-		c.FirstEvent = m.now
-	}
-	err := m.format.ParseEvent(&m.ev, f)
-	ev := &m.ev
-	if err != nil {
-		c.UnknownEvents++
-		m.mark(0, len(f.Data))
+	if m.errorBody != nil {
+		m.errorBody.add(p)
 		return
 	}
-	output := ev.Output()
-	m.mark(output, len(f.Data))
-	if output != 0 {
-		m.token(output)
+	if m.splitter == nil {
+		if p = m.chooseFraming(p); len(p) == 0 {
+			return
+		}
 	}
-	if ev.Unknown {
-		c.UnknownEvents++
+	m.splitter.Feed(p, m.onFrame)
+}
+
+// chooseFraming makes the splitter once the first byte that is not white space
+// has come, and gives the bytes from there on. The Content-Type is not
+// believed against it: gateways send events as JSON, JSON as events, and
+// answer a request for a stream with one document.
+func (m *Meter) chooseFraming(p []byte) []byte {
+	for len(p) > 0 && (p[0] == ' ' || p[0] == '\t' || p[0] == '\r' || p[0] == '\n') {
+		p = p[1:]
 	}
-	m.facts(ev)
-	if m.OnEvent != nil {
+	if len(p) == 0 {
+		return nil
+	}
+	asked := m.call.Request.Stream
+	m.framing = wire.FramingOf(m.contentType, asked)
+	switch p[0] {
+	case '{':
+		m.framing = wire.Whole
+	case '[':
+		if asked {
+			m.framing = wire.JSONArray
+		} else {
+			m.framing = wire.Whole
+		}
+	case ':', 'd', 'e', 'i', 'r': // data, event, id, retry, a comment
+		if asked {
+			m.framing = wire.SSE
+		}
+	default:
+		if m.framing == wire.JSONArray {
+			m.framing = wire.Whole
+		}
+	}
+	m.call.Streamed = m.framing != wire.Whole
+	m.splitter = wire.NewSplitter(m.framing, 0)
+	return p
+}
+
+// frame takes one event of a stream, or the whole answer.
+func (m *Meter) frame(f wire.Frame) {
+	if m.framing == wire.Whole {
+		m.answer(f)
+		return
+	}
+	ev := &m.event
+	unread := f.Oversize || m.format.ParseEvent(ev, f) != nil
+	if unread {
+		if m.closing {
+			return // cut in its middle
+		}
+		*ev = wire.Event{Unknown: true}
+	}
+	m.measure(ev, len(f.Data))
+	if ev.Err != nil {
+		m.fail(ev.Err)
+		if m.call.ErrorBody == "" {
+			m.call.ErrorBody = storable(string(f.Data[:min(len(f.Data), captureLimit)]), bodyLimit)
+		}
+	}
+	if m.OnEvent != nil && !unread {
 		m.OnEvent(ev)
 	}
 }
 
-// mark adds an event to the timeline.
-func (m *Meter) mark(output wire.Kind, size int) {
-	if m.timed == 0 {
-		m.timed = m.c.Arrived
-	}
-	us := max(int64(m.now.Received-m.timed), 0) / 1000
-	m.timed += Instant(us * 1000)
-	m.c.Timeline = m.c.Timeline.add(us, output, size)
-}
-
-// token stamps an event with generated output.
-func (m *Meter) token(output wire.Kind) {
-	c := m.c
-	c.TokenEvents++
-	stamp := func(first *Mark, kinds wire.Kind) {
-		if output&kinds != 0 && !first.Reached() {
-			*first = m.now
-		}
-	}
-	stamp(&c.FirstToken, wire.Output)
-	stamp(&c.FirstText, wire.KindText|wire.KindRefusal)
-	stamp(&c.FirstReasoning, wire.KindReasoning)
-	stamp(&c.FirstTool, wire.KindTool)
-	c.LastToken = m.now
-}
-
-// facts takes what an event says beside its output.
-func (m *Meter) facts(ev *wire.Event) {
-	c := m.c
-	keep(&c.ResponseID, ev.ID)
-	keep(&c.ServedModel, ev.Model)
-	keep(&c.ServiceTier, ev.ServiceTier)
-	keep(&c.SystemFingerprint, ev.SystemFingerprint)
-	if len(ev.Finish) > 0 {
-		c.Finish = string(ev.Finish)
-	}
-	if ev.Usage.Known() {
-		c.Usage.Merge(ev.Usage)
-	}
-	if ev.Terminal {
-		m.terminal = true
-	}
-	if ev.Err != nil && m.failure == nil {
-		m.failure = ev.Err
-	}
-}
-
-// keep takes the first non-empty value.
-func keep(s *string, value []byte) {
-	if *s == "" && len(value) > 0 {
-		*s = string(value)
-	}
-}
-
-// whole reads a body that came as one document.
-func (m *Meter) whole(f wire.Frame) {
-	c := m.c
-	c.Streamed = false
-	if e, ok := m.format.ParseError(f.Data); ok {
-		m.failure = &e
+// fail keeps what the provider says of a failure; the first word stands.
+func (m *Meter) fail(e *wire.Error) {
+	if m.stream.failed || m.whole.failed {
 		return
 	}
-	if !c.Operation.Generates() || f.Oversize {
+	if m.framing == wire.Whole {
+		m.whole.failed = true
+	} else {
+		m.stream.failed = true
+	}
+	m.keepError(e)
+}
+
+func (m *Meter) keepError(e *wire.Error) {
+	m.call.ErrorType = storable(e.Type, nameLimit)
+	if m.call.ErrorType == "" {
+		m.call.ErrorType = storable(e.Code, nameLimit)
+	}
+	m.call.ErrorMessage = storable(e.Message, messageLimit)
+}
+
+// What is kept of the provider's words.
+const (
+	nameLimit    = 256
+	messageLimit = 4 << 10
+)
+
+// keepName keeps a name that a stream may repeat with every event, and
+// allocates only when it changes: the last one counts, since routers name
+// themselves first and the model later. An empty one says nothing.
+func keepName(have *string, now []byte) {
+	now = now[:min(len(now), nameLimit)]
+	if len(now) == 0 || *have == string(now) {
 		return
 	}
-	var a wire.Answer
-	if err := m.format.ParseAnswer(&a, f.Data); err != nil {
-		m.unread = true
-		return
-	}
-	m.answer = &a
-	c.ResponseID, c.ServedModel, c.Finish = a.ID, a.Model, a.Finish
-	c.ServiceTier, c.SystemFingerprint = a.ServiceTier, a.SystemFingerprint
-	c.Usage.Merge(a.Usage)
-	if m.OnAnswer != nil {
-		m.OnAnswer(&a)
-	}
+	*have = utf8Text(string(now))
 }

@@ -1,9 +1,12 @@
 package call
 
 import (
-	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
+	"net"
 	"strconv"
+	"syscall"
 
 	"weir/proxy/wire"
 )
@@ -24,158 +27,185 @@ const (
 // End closes the call: it names the outcome, the reason for a missing first
 // token, and computes what needs the whole stream. err is what was met, if
 // anything; its text is kept with secrets redacted. A client that leaves after
-// the terminal event is ok. A second End does nothing.
+// the terminal event is ok.
+//
+// A call that got no response ends without Begin. A second End does nothing.
 func (m *Meter) End(how End, err error, at Instant) {
 	if m.ended {
 		return
 	}
+	c := m.call
+	m.close(how)
 	m.ended = true
-	c := m.c
 	c.Done = at
-	if m.split != nil && m.format != nil {
-		m.split.Close(m.whole)
-	}
-	if m.decoder != nil {
-		m.decoder.Close()
-	}
 	c.Outcome = m.outcome(how)
-	m.explain(err)
 	c.NoFirstToken = m.absence()
-	c.UsageSource = m.usageSource()
-	stall := m.StallAfter
-	if stall <= 0 {
-		stall = defaultStall
+	if m.generates && c.Status < 400 {
+		c.UsageSource = m.usageSource()
 	}
-	took, _ := between(c.Sent, c.LastToken.Received)
-	c.Gaps = gapsOf(c.Timeline, took, stall)
-}
-
-// complete says that the answer came whole: a stream's terminal event, with
-// the reason why the model stopped. Gateways invent the terminal event, but
-// not the reason.
-func (m *Meter) complete() bool { return m.terminal && m.c.Finish != "" }
-
-// outcome names how the call ended. What the caller did comes before what the
-// endpoint said, unless the answer was complete by then.
-func (m *Meter) outcome(how End) Outcome {
-	c := m.c
-	switch {
-	case how == EndRefused:
-		return Refused
-	case how == EndUnreachable:
-		return Unreachable
-	case how == EndTimeout && !m.complete():
-		return Timeout
-	case how == EndClientGone && !m.complete() && m.failure == nil:
-		return ClientGone
-	case c.Status >= 400:
-		return ofStatus(c.Status)
-	case m.failure != nil:
-		return StreamError
-	case how == EndBroken:
-		return Truncated
-	case !c.Operation.Generates() || m.format == nil || m.undecoded:
-		return OK
-	case c.Streamed && !m.complete():
-		return Truncated
-	case !c.Streamed && (m.unread || m.answer == nil || m.answer.Malformed):
-		if c.ResponseBytes > wholeLimit {
-			return OK // too long to be inspected, which is no fault of its own
-		}
-		return Malformed
-	}
-	return OK
-}
-
-func ofStatus(status int) Outcome {
-	switch {
-	case status == 429:
-		return RateLimited
-	case status == 401 || status == 403:
-		return Auth
-	case status == 503 || status == 529:
-		return Overloaded
-	case status >= 500:
-		return ServerError
-	}
-	return ClientError
-}
-
-// explain keeps what a failure said of itself.
-func (m *Meter) explain(err error) {
-	c := m.c
+	m.closeGaps()
 	if c.Outcome == OK {
 		return
 	}
-	if len(m.errorBody) > 0 {
-		c.ErrorBody = Redact(string(m.errorBody))
-		f := m.format
-		if f == nil {
-			f = wire.For(wire.Chat)
-		}
-		if e, ok := f.ParseError(m.errorBody); ok && m.failure == nil {
-			m.failure = &e
-		}
-	}
-	switch {
-	case m.failure != nil:
-		c.ErrorType, c.ErrorMessage = m.failure.Type, Redact(m.failure.Message)
-		if c.ErrorType == "" {
-			c.ErrorType = m.failure.Code
-		}
-	case err != nil:
-		c.ErrorMessage = Redact(err.Error())
-	case c.Outcome == Truncated:
-		c.ErrorMessage = "the stream ended without its " + m.missing()
-	case c.Outcome == Malformed:
-		c.ErrorMessage = "status " + strconv.Itoa(c.Status) + ", but not what the API promises"
-	}
 	if c.ErrorType == "" {
-		c.ErrorType = errorClass(c, err)
+		c.ErrorType = failureClass(c, err)
+	}
+	if c.ErrorMessage == "" {
+		c.ErrorMessage = m.explain(err)
 	}
 }
 
-// missing names what a truncated stream lacks.
-func (m *Meter) missing() string {
-	if m.terminal {
-		return "finish reason"
-	}
-	return "terminal event"
-}
-
-// errorClass is weir's own word for a failure that has none: by the
-// conventions, the status code, or what went wrong.
-func errorClass(c *Call, err error) string {
+// explain says what went wrong where the provider did not.
+func (m *Meter) explain(err error) string {
+	c := m.call
 	switch {
-	case c.Status >= 400:
-		return strconv.Itoa(c.Status)
-	case errors.Is(err, context.DeadlineExceeded):
-		return "timeout"
+	case err != nil:
+		return storable(err.Error(), messageLimit)
+	case c.Outcome == Truncated && m.stream.terminal:
+		return "the stream ended without its finish reason"
+	case c.Outcome == Truncated && c.Streamed:
+		return "the stream ended without its terminal event"
+	case c.Outcome == Malformed && m.blind != nil:
+		return storable(m.blind.Error(), messageLimit)
+	case c.Outcome == Malformed:
+		return "status " + strconv.Itoa(c.Status) + ", but not what the API promises"
 	}
-	return string(c.Outcome)
+	return ""
 }
 
-// absence says why there is no first token.
+// close takes the last of the body. An event that lacks its blank line when
+// the body ends in order is read: servers leave it out after their last one,
+// and clients that read by lines do not miss it. One cut in its middle is no
+// JSON and gives nothing.
+func (m *Meter) close(how End) {
+	if m.decoder != nil {
+		m.decoder.Close()
+	}
+	m.closeErrorBody()
+	if m.splitter == nil || m.blind != nil {
+		return
+	}
+	m.closing = true
+	switch m.framing {
+	case wire.Whole:
+		if how == EndClean || m.lengthReached() {
+			m.splitter.Close(m.onFrame)
+		}
+	case wire.SSE:
+		if how == EndClean && m.splitter.Partial() {
+			m.splitter.Feed([]byte("\n\n"), m.onFrame)
+		}
+	}
+}
+
+// lengthReached says whether all of the body came that was announced.
+func (m *Meter) lengthReached() bool { return m.length > 0 && m.call.ResponseBytes >= m.length }
+
+// outcome names how the call ended. The order is the rule: the shaper's word,
+// then the lack of a response, the status, an error inside a 200, a break, and
+// last what the body holds.
+func (m *Meter) outcome(how End) Outcome {
+	if how == EndRefused {
+		return Refused
+	}
+	if !m.begun {
+		switch how {
+		case EndUnreachable:
+			return Unreachable
+		case EndClientGone:
+			return ClientGone
+		case EndTimeout:
+			return Timeout
+		}
+		return Truncated
+	}
+	if o := outcomeOf(m.call.Status); o != "" {
+		return o
+	}
+	if m.stream.failed || m.whole.failed {
+		return StreamError
+	}
+	complete := m.stream.terminal || m.lengthReached()
+	switch {
+	case how == EndClientGone && !complete:
+		return ClientGone
+	case how == EndTimeout && !complete:
+		return Timeout
+	case how == EndBroken, how == EndUnreachable:
+		return Truncated
+	case !m.generates:
+		return OK
+	}
+	return m.judge()
+}
+
+// outcomeOf names a status that is a failure by itself; "" for others.
+func outcomeOf(status int) Outcome {
+	switch {
+	case status == 429:
+		return RateLimited
+	case status == 401, status == 403:
+		return Auth
+	case status == 503, status == 529:
+		return Overloaded
+	case status >= 500:
+		return ServerError
+	case status >= 400:
+		return ClientError
+	}
+	return ""
+}
+
+// judge says what a body that came whole is worth. A stream is ok when its
+// terminal event came and a finish reason stood in it somewhere: gateways
+// invent a [DONE] after a broken stream. A stream of which nothing could be
+// read is malformed, not cut short.
+func (m *Meter) judge() Outcome {
+	c := m.call
+	switch {
+	case m.unreadable, m.whole.oversize:
+		return OK // nothing speaks against it
+	case m.blind != nil:
+		return Malformed
+	case !c.Streamed:
+		if !m.whole.seen || m.whole.malformed {
+			return Malformed
+		}
+		return OK
+	case m.stream.terminal && c.Finish != "":
+		return OK
+	case c.Events > 0 && c.Events == c.UnknownEvents:
+		return Malformed
+	}
+	return Truncated
+}
+
+// absence is why there is no first token, "" if there is one.
 func (m *Meter) absence() Absence {
-	c := m.c
-	if c.FirstToken.Reached() {
+	c := m.call
+	switch {
+	case c.FirstToken.Reached():
 		return ""
+	case m.begun && !m.generates, !c.generates():
+		return AbsentOperation
 	}
 	switch c.Outcome {
 	case Refused:
 		return AbsentRefused
+	case Unreachable:
+		return AbsentUnreachable
+	case Timeout:
+		return AbsentTimeout
+	case ClientGone:
+		return AbsentClientGone
 	case StreamError:
 		return AbsentStreamError
 	case Truncated:
 		return AbsentTruncated
-	case ClientGone:
-		return AbsentClientGone
-	case Timeout:
-		return AbsentTimeout
 	case OK, Malformed:
 		switch {
-		case !c.Operation.Generates():
-			return AbsentOperation
+		case m.blind != nil:
+			return AbsentUnreadable
 		case !c.Streamed:
 			return AbsentNotStreamed
 		}
@@ -184,31 +214,36 @@ func (m *Meter) absence() Absence {
 	return AbsentHTTPError
 }
 
-// usageSource judges the usage. It is suspicious where it contradicts the
-// stream or itself: no output tokens although events held some; a part larger
-// than its whole; a prompt of none; or both totals round to a hundred without
-// any detail, which is how gateways fill in what the model never said.
-func (m *Meter) usageSource() UsageSource {
-	c, u := m.c, m.c.Usage
+// failureClass is weir's own word for a failure of which the provider said
+// nothing; by the conventions, the status where there is one that says it.
+func failureClass(c *Call, err error) string {
 	switch {
-	case !c.Operation.Generates():
-		return ""
-	case !u.Known():
-		if c.Status == 0 || c.Status >= 400 {
-			return ""
-		}
-		return UsageMissing
-	case u.Output.Known && u.Output.N == 0 && c.TokenEvents > 0,
-		u.Input.Known && u.Input.N <= 0,
-		u.Reasoning.N > u.Output.N && u.Output.Known,
-		u.CacheRead.N+u.CacheWrite.N > u.Input.N && u.Input.Known,
-		invented(u):
-		return UsageSuspicious
+	case c.Outcome == Unreachable:
+		return unreachableClass(err)
+	case c.Outcome != Refused && c.Status >= 400:
+		return strconv.Itoa(c.Status)
 	}
-	return UsageReported
+	return string(c.Outcome)
 }
 
-func invented(u wire.Usage) bool {
-	detail := u.CacheRead.Known || u.CacheWrite.Known || u.Reasoning.Known || u.Fresh.Known
-	return !detail && u.Input.N > 0 && u.Output.N > 0 && u.Input.N%100 == 0 && u.Output.N%100 == 0
+func unreachableClass(err error) string {
+	var (
+		dns      *net.DNSError
+		verify   *tls.CertificateVerificationError
+		unknown  x509.UnknownAuthorityError
+		hostname x509.HostnameError
+		record   tls.RecordHeaderError
+		alert    tls.AlertError
+	)
+	switch {
+	case errors.As(err, &dns):
+		return "dns_error"
+	case errors.As(err, &verify), errors.As(err, &unknown), errors.As(err, &hostname), errors.As(err, &record), errors.As(err, &alert):
+		return "tls_error"
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return "connection_refused"
+	case errors.Is(err, syscall.ECONNRESET):
+		return "connection_reset"
+	}
+	return string(Unreachable)
 }

@@ -1,67 +1,94 @@
 package call
 
 import (
+	"math"
 	"net/http"
 	"strconv"
 	"strings"
 	"time"
 )
 
-// retryAfter reads how long an endpoint asks to be left alone: Retry-After in
-// seconds or as a date, retry-after-ms, or, on a refusal's headers, the reset
-// of the limit that is used up. Zero when it does not ask.
-func retryAfter(h http.Header, now time.Time) time.Duration {
-	if ms, err := strconv.ParseFloat(h.Get("Retry-After-Ms"), 64); err == nil && ms > 0 {
-		return time.Duration(ms * float64(time.Millisecond))
+// retryAfter is how long an error response asks to wait, from the time it
+// came; 0 when it does not say. retry-after-ms and Retry-After (seconds or an
+// HTTP date) are the server's word. Without them a refusal for the sake of a
+// limit asks to wait for the reset of the one that is used up, or the longest
+// where none says that it is; other errors carry the same headers and do not
+// ask for anything.
+func retryAfter(status int, h http.Header, now time.Time) time.Duration {
+	if ms, err := strconv.ParseFloat(strings.TrimSpace(h.Get("Retry-After-Ms")), 64); err == nil && ms >= 0 {
+		return limited(ms / 1e3)
 	}
-	if v := h.Get("Retry-After"); v != "" {
-		if s, err := strconv.ParseFloat(v, 64); err == nil {
-			return max(time.Duration(s*float64(time.Second)), 0)
+	if v := strings.TrimSpace(h.Get("Retry-After")); v != "" {
+		if s, err := strconv.ParseFloat(v, 64); err == nil && s >= 0 {
+			return limited(s)
 		}
-		if at, err := http.ParseTime(v); err == nil {
-			return max(at.Sub(now), 0)
+		if date, err := http.ParseTime(v); err == nil {
+			// The server's own clock, if it tells it: only the difference counts.
+			if sent, err := http.ParseTime(h.Get("Date")); err == nil {
+				now = sent
+			}
+			return max(date.Sub(now), 0)
 		}
 	}
-	var wait time.Duration
+	switch outcomeOf(status) {
+	case RateLimited, Overloaded:
+		return limitReset(h, now)
+	}
+	return 0
+}
+
+// limitReset reads x-ratelimit-reset-<what> (a duration as 1s, 6m0s, 20ms, or
+// seconds, or seconds since 1970) and anthropic-ratelimit-<what>-reset (RFC
+// 3339).
+func limitReset(h http.Header, now time.Time) time.Duration {
+	var used, longest time.Duration
 	for name, values := range h {
-		if len(values) == 0 || !spent(h, name) {
+		name = strings.ToLower(name)
+		var remaining string
+		switch {
+		case strings.HasPrefix(name, "x-ratelimit-reset"):
+			remaining = strings.Replace(name, "reset", "remaining", 1)
+		case strings.HasPrefix(name, "anthropic-ratelimit-") && strings.HasSuffix(name, "-reset"):
+			remaining = strings.TrimSuffix(name, "reset") + "remaining"
+		default:
 			continue
 		}
-		if d, ok := reset(values[0], now); ok {
-			wait = max(wait, d)
+		d, ok := resetIn(values[0], now)
+		if !ok {
+			continue
+		}
+		longest = max(longest, d)
+		if h.Get(remaining) == "0" {
+			used = max(used, d)
 		}
 	}
-	return wait
+	if used > 0 {
+		return used
+	}
+	return longest
 }
 
-// spent says whether a header is the reset of a limit of which nothing remains.
-func spent(h http.Header, name string) bool {
-	var remaining string
-	switch {
-	case strings.HasPrefix(name, "X-Ratelimit-Reset"):
-		remaining = strings.Replace(name, "Reset", "Remaining", 1)
-	case strings.HasPrefix(name, "Anthropic-Ratelimit-") && strings.HasSuffix(name, "-Reset"):
-		remaining = strings.TrimSuffix(name, "Reset") + "Remaining"
-	default:
-		return false
-	}
-	left, err := strconv.ParseFloat(h.Get(remaining), 64)
-	return err == nil && left <= 0
-}
-
-// reset reads "1s", "6m0s", seconds, or a date.
-func reset(v string, now time.Time) (time.Duration, bool) {
-	if d, err := time.ParseDuration(v); err == nil {
-		return d, true
-	}
+func resetIn(v string, now time.Time) (time.Duration, bool) {
+	v = strings.TrimSpace(v)
 	if s, err := strconv.ParseFloat(v, 64); err == nil {
-		if s > 1e9 { // an instant in Unix time
-			return time.Unix(int64(s), 0).Sub(now), true
+		if s > 1e9 { // a point in time
+			return max(time.Unix(0, int64(math.Min(s, 9e9)*1e9)).Sub(now), 0), true
 		}
-		return time.Duration(s * float64(time.Second)), true
+		return limited(s), s >= 0
 	}
-	if at, err := time.Parse(time.RFC3339, v); err == nil {
-		return at.Sub(now), true
+	if d, err := time.ParseDuration(v); err == nil {
+		return max(d, 0), true
+	}
+	if t, err := time.Parse(time.RFC3339, v); err == nil {
+		return max(t.Sub(now), 0), true
 	}
 	return 0, false
+}
+
+// limited makes seconds a duration: at most a year, so that nothing overflows.
+func limited(seconds float64) time.Duration {
+	if !(seconds > 0) {
+		return 0
+	}
+	return time.Duration(math.Min(seconds, 365*24*3600) * float64(time.Second))
 }
