@@ -93,7 +93,7 @@ func (r *reader) object(n node, what string, s setters, later ...string) map[str
 		return nil
 	}
 	if n.kind != "object" {
-		r.fail(n.at, "%s is a %s; want an object in braces", what, n.kind)
+		r.fail(n.at, "%s is %s; want an object in braces", what, article(n.kind))
 		return nil
 	}
 	given := map[string]node{}
@@ -219,7 +219,7 @@ func describe(n node) string {
 	if n.kind == "array" && len(n.items) == 0 {
 		return "empty"
 	}
-	return "a " + n.kind
+	return article(n.kind)
 }
 
 var idPattern = regexp.MustCompile(`^[a-z0-9_.-]+$`)
@@ -360,7 +360,7 @@ func (r *reader) models(v node, m *Model) {
 
 func (r *reader) extra(v node) map[string]json.RawMessage {
 	if v.kind != "object" {
-		r.fail(v.at, "extra_body is a %s; want an object in braces", v.kind)
+		r.fail(v.at, "extra_body is %s; want an object in braces", article(v.kind))
 		return nil
 	}
 	all := map[string]json.RawMessage{}
@@ -375,14 +375,14 @@ func (r *reader) extra(v node) map[string]json.RawMessage {
 func (r *reader) string(n node, what string) string {
 	s, ok := n.value.(string)
 	if !ok || n.kind != "string" {
-		r.fail(n.at, "%s is a %s; want text in quotes", what, n.kind)
+		r.fail(n.at, "%s is %s; want text in quotes", what, article(n.kind))
 	}
 	return s
 }
 
 func (r *reader) strings(n node, what string) []string {
 	if n.kind != "array" {
-		r.fail(n.at, "%s is a %s; want a list of texts", what, n.kind)
+		r.fail(n.at, "%s is %s; want a list of texts", what, article(n.kind))
 	}
 	var list []string
 	for _, item := range n.items {
@@ -394,7 +394,7 @@ func (r *reader) strings(n node, what string) []string {
 func (r *reader) boolean(n node, what string) bool {
 	b, ok := n.value.(bool)
 	if !ok {
-		r.fail(n.at, "%s is a %s; want true or false", what, n.kind)
+		r.fail(n.at, "%s is %s; want true or false", what, article(n.kind))
 	}
 	return b
 }
@@ -402,7 +402,7 @@ func (r *reader) boolean(n node, what string) bool {
 func (r *reader) number(n node, what string) float64 {
 	num, ok := n.value.(json.Number)
 	if !ok {
-		r.fail(n.at, "%s is a %s; want a number", what, n.kind)
+		r.fail(n.at, "%s is %s; want a number", what, article(n.kind))
 		return 0
 	}
 	f, err := num.Float64()

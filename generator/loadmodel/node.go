@@ -185,3 +185,11 @@ func distance(a, b string) int {
 	}
 	return row[len(b)]
 }
+
+// article puts a or an before a kind.
+func article(kind string) string {
+	if strings.ContainsRune("aeiou", rune(kind[0])) {
+		return "an " + kind
+	}
+	return "a " + kind
+}
