@@ -1,27 +1,177 @@
 package corpus
 
+import (
+	"math/rand/v2"
+	"unicode/utf8"
+)
+
 // Author writes texts. One Author is used by one goroutine; equal seeds write
 // equal texts, different seeds differ from the first words on.
 type Author struct {
+	tok  *Tokenizer
+	lang Language
+	rng  *rand.Rand
+	buf  []byte // what is being written
+	ids  int    // of the calls made up so far
 }
 
 // NewAuthor gives an author who counts with t. The two words of the seed may be
 // a run's and a session's.
-func NewAuthor(t *Tokenizer, language Language, run, session uint64) *Author { panic("not yet") }
+func NewAuthor(t *Tokenizer, language Language, run, session uint64) *Author {
+	return &Author{tok: t, lang: language, rng: rand.New(rand.NewPCG(run, session))}
+}
 
-// Text writes prose (for Code: source text) of exactly n tokens, n ≥ 1, counted
-// alone.
-func (a *Author) Text(kind Kind, n int) string { panic("not yet") }
+// voice writes the next stretch of some text: a sentence, a paragraph's end, a
+// function. It writes at least one byte, and ends between words.
+type voice func(dst []byte) []byte
 
-// Prompt writes a whole prompt of n tokens as Prompt.Count counts them, within
-// 2 % or 4 tokens. tools is the number of tool definitions; for Agent, 0 gives as
-// many as suit n. A prompt too small to hold its overhead is as small as can be.
-func (a *Author) Prompt(kind Kind, n, tools int) Prompt { panic("not yet") }
+// Text writes prose (for Code: source text; for RAG: documents; for Agent: what
+// tools answer) of exactly n tokens, n ≥ 1, counted alone.
+func (a *Author) Text(kind Kind, n int) string {
+	return a.compose("", a.voice(kind), n, "")
+}
 
-// ToolResult writes what a tool would answer to a call, in n tokens: a file, a
-// log, JSON.
-func (a *Author) ToolResult(c Call, n int) string { panic("not yet") }
+func (a *Author) voice(kind Kind) voice {
+	switch kind {
+	case RAG:
+		return a.documents()
+	case Agent:
+		return a.findings()
+	case Code:
+		return a.source()
+	}
+	return a.prose()
+}
 
-// ToolCall writes a call of one of the tools; its arguments fit the schema's
-// property names.
-func (a *Author) ToolCall(tools []Tool) Call { panic("not yet") }
+// compose writes opening, as much of the voice as is needed, and ending, of n
+// tokens together. Openings and endings that are longer are kept whole.
+func (a *Author) compose(opening string, next voice, n int, ending string) string {
+	room := n
+	if ending != "" {
+		room -= a.tok.Count(ending)
+	}
+	a.buf = append(a.buf[:0], opening...)
+	text, end, count := "", 0, 0
+	for count < room {
+		stop := end
+		if end < len(text) {
+			stop += a.tok.split.next(text[end:])
+		}
+		if stop == len(text) { // the last word may go on
+			// Texts have some 4 to 6 bytes a token: rather once too much than twice too little.
+			for more := len(a.buf) + 5*(room-count) + 64; len(a.buf) < more; {
+				a.buf = next(a.buf)
+			}
+			text = string(a.buf)
+			continue
+		}
+		n := a.tok.countPiece(text[end:stop])
+		if count+n > room {
+			break
+		}
+		end, count = stop, count+n
+	}
+	text = a.fit(text[:end], text[end:], room-count)
+	if len(text) < len(opening) {
+		text = opening
+	}
+	if ending == "" {
+		return text
+	}
+	text += ending
+	// The border may have joined or parted a token.
+	for miss := n - a.tok.Count(text); miss > 0; miss-- {
+		text += " so"
+	}
+	return text
+}
+
+// fit adds missing tokens to a text that was cut between words: as much of the
+// next word as makes up for them, or small words.
+func (a *Author) fit(text, rest string, missing int) string {
+	if missing <= 0 {
+		return text
+	}
+	word := rest[:a.tok.split.next(rest)]
+	for end := len(word); end > 0 && missing > 0; {
+		_, size := utf8.DecodeLastRuneInString(word[:end])
+		end -= size
+		if n := a.tok.Count(word[:end]); n > 0 && n <= missing {
+			text += word[:end]
+			missing -= n
+			break
+		}
+	}
+	for range missing {
+		text += " so"
+	}
+	return text
+}
+
+// opening begins a prompt in words that no other begins with, so that no cache
+// of prefixes can know it.
+func (a *Author) opening() string {
+	dst := appendReference(nil, a.rng)
+	switch a.lang {
+	case Chinese:
+		dst = append(dst, "（"...)
+		dst = append(dst, pick(a.rng, chineseWords['w'])...)
+		dst = append(dst, "）："...)
+	default:
+		dst = append(dst, ' ')
+		dst = appendName(dst, a.rng)
+		dst = append(dst, ": "...)
+	}
+	return string(dst)
+}
+
+// prose is paragraphs of sentences.
+func (a *Author) prose() voice {
+	left := 3 + a.rng.IntN(5)
+	return func(dst []byte) []byte {
+		dst = a.sentence(dst)
+		if left--; left > 0 {
+			return a.gap(dst)
+		}
+		left = 2 + a.rng.IntN(7)
+		return append(dst, "\n\n"...)
+	}
+}
+
+// sentence writes one sentence in the author's language.
+func (a *Author) sentence(dst []byte) []byte {
+	if a.chinese() {
+		return chineseWords.write(dst, a.rng, pick(a.rng, chineseSentences))
+	}
+	return englishWords.write(dst, a.rng, pick(a.rng, englishSentences))
+}
+
+// question writes one question in the author's language.
+func (a *Author) question() string {
+	if a.chinese() {
+		return string(chineseWords.write(nil, a.rng, pick(a.rng, chineseQuestions)))
+	}
+	return string(englishWords.write(nil, a.rng, pick(a.rng, englishQuestions)))
+}
+
+// chinese says whether the next sentence is Chinese: in a mixed text it is a
+// matter of chance.
+func (a *Author) chinese() bool {
+	return a.lang == Chinese || a.lang == Mixed && a.rng.IntN(2) == 0
+}
+
+// gap is what stands between two sentences: nothing in Chinese.
+func (a *Author) gap(dst []byte) []byte {
+	if a.lang == Chinese {
+		return dst
+	}
+	return append(dst, ' ')
+}
+
+// say chooses a fixed text in the author's language.
+func (a *Author) say(english, chinese string) string {
+	if a.lang == Chinese {
+		return chinese
+	}
+	return english
+}

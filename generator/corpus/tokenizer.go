@@ -20,6 +20,7 @@ type Tokenizer struct {
 	name  string
 	split splitter
 	ranks map[string]uint32
+	pairs [1 << 16]uint32 // ranks of two bytes, with which every merge begins
 	codec tiktoken.Codec
 	known [1 << 16]atomic.Uint64 // counts of pieces met before, see countPiece
 }
@@ -36,10 +37,16 @@ func load(encoding tiktoken.Encoding, size uint, cased bool) *Tokenizer {
 		panic("tokenizer " + string(encoding) + ": " + err.Error())
 	}
 	t := &Tokenizer{name: string(encoding), split: splitter{planes(), cased}, ranks: make(map[string]uint32, size), codec: codec}
+	for i := range t.pairs {
+		t.pairs[i] = noRank
+	}
 	one := make([]uint, 1)
 	for one[0] = range size {
 		if s, err := codec.Decode(one); err == nil {
 			t.ranks[s] = uint32(one[0])
+			if len(s) == 2 {
+				t.pairs[int(s[0])<<8|int(s[1])] = uint32(one[0])
+			}
 		}
 	}
 	return t
@@ -203,7 +210,7 @@ func (t *Tokenizer) merge(dst []int32, piece string) []int32 {
 	for i := range n {
 		r := noRank
 		if i+2 <= n {
-			r = rank(i, i+2)
+			r = t.pairs[int(piece[i])<<8|int(piece[i+1])]
 		}
 		parts = append(parts, part{i, r})
 	}

@@ -1,0 +1,207 @@
+package corpus
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"unicode"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var (
+	kinds     = []Kind{Prose, RAG, Agent, Code}
+	languages = []Language{English, Chinese, Mixed}
+)
+
+func TestPromptsHaveTheTokensWanted(t *testing.T) {
+	for _, tok := range []*Tokenizer{o200k(), cl100k()} {
+		for _, kind := range kinds {
+			for _, lang := range languages {
+				for i, want := range []int{50, 51, 77, 200, 503, 1000, 4000, 16_000, 100_000} {
+					if tok == cl100k() && want > 5000 {
+						continue
+					}
+					a := NewAuthor(tok, lang, 7, uint64(i))
+					p := a.Prompt(kind, want, 0)
+					got := p.Count(tok)
+					if miss := max(got-want, want-got); miss > max(4, want/50) && !(kind == Agent && want < 240) {
+						t.Errorf("%s, %s, %s: want %d tokens, got %d", tok.Name(), kind, lang, want, got)
+					}
+				}
+			}
+		}
+	}
+}
+
+func TestTextsHaveExactlyTheTokensWanted(t *testing.T) {
+	tok := o200k()
+	for _, kind := range kinds {
+		for _, lang := range languages {
+			a := NewAuthor(tok, lang, 1, 2)
+			for n := 1; n < 400; n += 1 + n/9 {
+				if got := tok.Count(a.Text(kind, n)); got != n {
+					t.Errorf("text %s, %s: want %d tokens, got %d", kind, lang, n, got)
+				}
+				if got := tok.Count(a.FollowUp(kind, n)); got != n {
+					t.Errorf("follow-up %s, %s: want %d tokens, got %d", kind, lang, n, got)
+				}
+				if got := tok.Count(a.ToolResult(Call{Name: pick(a.rng, toolSketches).name}, n)); got != n {
+					t.Errorf("tool result, %s: want %d tokens, got %d", lang, n, got)
+				}
+			}
+		}
+	}
+}
+
+func TestFlattenedHistoriesHaveTheTokensWanted(t *testing.T) {
+	tok := o200k()
+	for _, kind := range kinds {
+		for _, n := range []int{600, 3000, 12_000} {
+			p := NewAuthor(tok, English, 3, uint64(n)).History(kind, n, 0, 5)
+			if got := p.Count(tok); got < n*98/100 || got > n*102/100 {
+				t.Errorf("%s of %d tokens in 5 turns has %d", kind, n, got)
+			}
+			users := 0
+			for _, m := range p.Messages {
+				if m.Role == User {
+					users++
+				}
+			}
+			if users != 5 {
+				t.Errorf("%s of %d tokens: want 5 turns of the user, got %d", kind, n, users)
+			}
+		}
+	}
+}
+
+func TestEqualSeedsWriteEqualPromptsAndOthersBeginDifferently(t *testing.T) {
+	tok := o200k()
+	for _, kind := range kinds {
+		for _, lang := range languages {
+			write := func(seed uint64) Prompt { return NewAuthor(tok, lang, 99, seed).Prompt(kind, 900, 0) }
+			if diff := cmp.Diff(write(5), write(5)); diff != "" {
+				t.Errorf("%s, %s: one seed, two prompts:\n%s", kind, lang, diff)
+			}
+			seen := map[string]uint64{}
+			for seed := range uint64(400) {
+				text := beginning(write(seed))
+				start, _ := tok.Cut(text, 8)
+				if other, again := seen[start]; again {
+					t.Fatalf("%s, %s: seeds %d and %d both begin with %q", kind, lang, other, seed, start)
+				}
+				seen[start] = seed
+			}
+		}
+	}
+}
+
+// beginning is the first text of a prompt as a model reads it.
+func beginning(p Prompt) string {
+	if p.System != "" {
+		return p.System
+	}
+	return p.Messages[0].Text
+}
+
+func TestAgentHistoriesAreWhole(t *testing.T) {
+	p := NewAuthor(o200k(), English, 4, 4).Prompt(Agent, 6000, 0)
+	if p.System == "" || len(p.Tools) < 3 {
+		t.Fatalf("want a system prompt and tools, got %d tools", len(p.Tools))
+	}
+	names := map[string]bool{}
+	for _, d := range p.Tools {
+		var schema struct{ Type string }
+		if err := json.Unmarshal(d.Parameters, &schema); err != nil || schema.Type != "object" {
+			t.Errorf("the schema of %s: %v: %s", d.Name, err, d.Parameters)
+		}
+		if names[d.Name] {
+			t.Errorf("tool %s is offered twice", d.Name)
+		}
+		names[d.Name] = true
+	}
+	open := map[string]bool{}
+	calls := 0
+	for _, m := range p.Messages {
+		for _, c := range m.Calls {
+			calls++
+			if open[c.ID] || !names[c.Name] || !json.Valid([]byte(c.Arguments)) {
+				t.Errorf("call %+v: want a new id, a known tool and JSON", c)
+			}
+			open[c.ID] = true
+		}
+		if m.Role == Result {
+			if !open[m.CallID] {
+				t.Errorf("a result answers %q, which was not called", m.CallID)
+			}
+			delete(open, m.CallID)
+		}
+	}
+	if calls < 3 || len(open) > 0 {
+		t.Errorf("%d calls, unanswered %v: want several, all answered", calls, open)
+	}
+}
+
+func TestToolsAsManyAsWanted(t *testing.T) {
+	for _, n := range []int{1, 7, 40} {
+		p := NewAuthor(o200k(), English, 1, 1).Prompt(Prose, 8000, n)
+		if len(p.Tools) != n {
+			t.Errorf("want %d tools, got %d", n, len(p.Tools))
+		}
+		if got := p.Count(o200k()); got < 7840 || got > 8160 {
+			t.Errorf("with %d tools: want 8000 tokens, got %d", n, got)
+		}
+	}
+}
+
+func TestTextsCompressLikeRealOnes(t *testing.T) {
+	for _, kind := range kinds {
+		for _, lang := range languages {
+			text := NewAuthor(o200k(), lang, 8, 8).Text(kind, 16_000)
+			var packed bytes.Buffer
+			z := gzip.NewWriter(&packed)
+			fmt.Fprint(z, text)
+			z.Close()
+			if ratio := float64(len(text)) / float64(packed.Len()); ratio < 2 || ratio > 6.5 {
+				t.Errorf("%s, %s: compresses by %.1f, real texts by 2 to 6", kind, lang, ratio)
+			}
+		}
+	}
+}
+
+func TestTheLanguageIsTheOneWanted(t *testing.T) {
+	for lang, want := range map[Language][2]float64{English: {0, 0.01}, Chinese: {0.7, 1}, Mixed: {0.1, 0.6}} {
+		text := NewAuthor(o200k(), lang, 2, 2).Text(Prose, 4000)
+		han, all := 0, 0
+		for _, r := range text {
+			all++
+			if unicode.Is(unicode.Han, r) {
+				han++
+			}
+		}
+		if share := float64(han) / float64(all); share < want[0] || share > want[1] {
+			t.Errorf("%s: %.2f of the characters are Chinese, want %v", lang, share, want)
+		}
+		if strings.Contains(text, "?{") || strings.Contains(text, "{") {
+			t.Errorf("%s: a hole was left open", lang)
+		}
+	}
+}
+
+func BenchmarkPrompt(b *testing.B) {
+	for _, kind := range kinds {
+		for _, lang := range languages {
+			b.Run(string(kind)+"-"+string(lang), func(b *testing.B) {
+				seed := uint64(0)
+				for b.Loop() {
+					seed++
+					NewAuthor(o200k(), lang, 1, seed).Prompt(kind, 4000, 0)
+				}
+				b.ReportMetric(4000*float64(b.N)/b.Elapsed().Seconds()/1e6, "Mtokens/s")
+			})
+		}
+	}
+}
