@@ -1,0 +1,111 @@
+package sim
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Fault is a way in which a share of the requests goes wrong.
+type Fault struct {
+	Kind  string        // see faultKinds
+	Share float64       // of all requests, 0 to 1
+	Wait  time.Duration // of stall and slow; Retry-After of 429
+}
+
+// faultKinds are the faults and what their waits are when not said.
+var faultKinds = []struct {
+	kind string
+	wait time.Duration
+	what string
+}{
+	{"429", time.Second, "refused, with Retry-After"},
+	{"500", 0, "a server error"},
+	{"529", 0, "overloaded"},
+	{"error", 0, "an error event inside a 200"},
+	{"cut", 0, "the connection breaks in the midst of an event"},
+	{"end", 0, "the stream ends cleanly without its last events"},
+	{"stall", 2 * time.Second, "a pause in the midst of the stream"},
+	{"slow", 2 * time.Second, "the first token comes late"},
+}
+
+// FaultHelp describes the faults, a line each.
+func FaultHelp() string {
+	var b strings.Builder
+	for _, k := range faultKinds {
+		fmt.Fprintf(&b, "%-6s %s\n", k.kind, k.what)
+	}
+	return b.String()
+}
+
+// ParseFaults reads "429:1%,stall:0.5%:3s": kind, share, and for some a time.
+func ParseFaults(s string) ([]Fault, error) {
+	var faults []Fault
+	var sum float64
+	for _, part := range strings.Split(s, ",") {
+		if part = strings.TrimSpace(part); part == "" {
+			continue
+		}
+		f, err := parseFault(part)
+		if err != nil {
+			return nil, err
+		}
+		sum += f.Share
+		faults = append(faults, f)
+	}
+	if sum > 1 {
+		return nil, fmt.Errorf("faults %q: their shares sum to %g%%; want at most 100%%", s, 100*sum)
+	}
+	return faults, nil
+}
+
+func parseFault(part string) (Fault, error) {
+	fields := strings.Split(part, ":")
+	i := slices.IndexFunc(faultKinds, func(k struct {
+		kind string
+		wait time.Duration
+		what string
+	}) bool {
+		return k.kind == fields[0]
+	})
+	if i < 0 {
+		var kinds []string
+		for _, k := range faultKinds {
+			kinds = append(kinds, k.kind)
+		}
+		return Fault{}, fmt.Errorf("fault %q: unknown kind %q; want one of %s", part, fields[0], strings.Join(kinds, ", "))
+	}
+	if len(fields) < 2 || len(fields) > 3 {
+		return Fault{}, fmt.Errorf("fault %q: want KIND:SHARE or KIND:SHARE:TIME, as in stall:1%%:3s", part)
+	}
+	number, percent := strings.CutSuffix(fields[1], "%")
+	share, err := strconv.ParseFloat(number, 64)
+	if percent {
+		share /= 100
+	}
+	if err != nil || share < 0 || share > 1 {
+		return Fault{}, fmt.Errorf("fault %q: share %q: want 0%% to 100%%", part, fields[1])
+	}
+	f := Fault{Kind: fields[0], Share: share, Wait: faultKinds[i].wait}
+	if len(fields) == 3 {
+		if f.Wait, err = time.ParseDuration(fields[2]); err != nil || f.Wait < 0 {
+			return Fault{}, fmt.Errorf("fault %q: time %q: want something like 3s", part, fields[2])
+		}
+	}
+	return f, nil
+}
+
+// pick draws the fault of one request; nil for none.
+func pick(faults []Fault, rng *rand.Rand) *Fault {
+	u := rng.Float64()
+	for i := range faults {
+		if u < faults[i].Share {
+			return &faults[i]
+		}
+		u -= faults[i].Share
+	}
+	return nil
+}

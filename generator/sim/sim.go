@@ -1,0 +1,226 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"weir/generator/corpus"
+	"weir/proxy/wire"
+)
+
+// Sim is a simulated endpoint: an http.Handler.
+type Sim struct {
+	c       Config
+	engine  *engine
+	words   *bank
+	started time.Time
+	stop    context.CancelFunc
+	serial  atomic.Uint64
+	active  atomic.Int64
+}
+
+// New starts the engine of an endpoint; Close ends it.
+func New(c Config) (*Sim, error) {
+	e, err := c.Engine.check()
+	if err != nil {
+		return nil, err
+	}
+	c.Engine = e
+	ctx, stop := context.WithCancel(context.Background())
+	s := &Sim{c: c, engine: newEngine(e), words: newBank(c.Seed, e.TokensPerStep), started: time.Now(), stop: stop}
+	go s.engine.run(ctx)
+	return s, nil
+}
+
+// Close ends the engine. Requests under way get no more tokens: shut the
+// server first.
+func (s *Sim) Close() {
+	s.stop()
+	<-s.engine.stopped
+}
+
+// exchange is one request at the endpoint.
+type exchange struct {
+	s      *Sim
+	w      http.ResponseWriter
+	out    *http.ResponseController
+	r      *http.Request
+	route  wire.Route
+	format wire.Format
+	req    wire.Request
+	rec    *Record
+	rng    *rand.Rand
+	fault  *Fault
+}
+
+// ServeHTTP answers one request.
+func (s *Sim) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	n := s.serial.Add(1)
+	x := &exchange{
+		s: s, w: w, r: r, out: http.NewResponseController(w),
+		route: wire.Find(r.Method, r.URL.Path), rng: rand.New(rand.NewPCG(s.c.Seed, n)),
+		rec: &Record{ID: fmt.Sprintf("sim-%x-%d", s.c.Seed, n), Accepted: time.Now()},
+	}
+	x.format = wire.For(x.route.API)
+	x.rec.API, x.rec.Operation = x.route.API, x.route.Operation
+	s.active.Add(1)
+	defer func() {
+		s.active.Add(-1)
+		x.rec.Done = time.Now()
+		if s.c.Log != nil {
+			s.c.Log(x.rec)
+		}
+	}()
+	w.Header().Set("X-Request-Id", x.rec.ID)
+	body, err := io.ReadAll(r.Body)
+	x.rec.Body = time.Now()
+	if err != nil {
+		x.rec.Cancelled = time.Now()
+		return
+	}
+	x.handle(body)
+}
+
+func (x *exchange) handle(body []byte) {
+	switch {
+	case x.s.c.Key != "" && !hasKey(x.r, x.s.c.Key):
+		x.fail(http.StatusUnauthorized, "authentication_error", "invalid_api_key", "the API key is missing or wrong")
+		return
+	case x.route.Operation == wire.OpModels:
+		x.models()
+		return
+	case x.route.Operation == wire.OpEmbeddings:
+		x.embeddings(body)
+		return
+	case x.r.Method == http.MethodHead:
+		x.head(http.StatusOK)
+		return
+	case x.format == nil || x.route.Operation == wire.OpOther:
+		x.fail(http.StatusNotFound, "not_found_error", "", fmt.Sprintf("%s %s is not an API that this endpoint has", x.r.Method, x.r.URL.Path))
+		return
+	}
+	if err := x.format.ParseRequest(&x.req, body); err != nil {
+		x.fail(http.StatusBadRequest, "invalid_request_error", "", err.Error())
+		return
+	}
+	if x.route.Model != "" {
+		x.req.Model = x.route.Model
+	}
+	x.req.Stream = x.req.Stream || x.route.Stream
+	x.rec.Stream = x.req.Stream
+	switch {
+	case !x.s.c.hasModel(x.req.Model):
+		x.fail(http.StatusNotFound, "not_found_error", "model_not_found", fmt.Sprintf("the model %q does not exist", x.req.Model))
+		return
+	case x.route.Operation == wire.OpCountTokens:
+		x.countTokens()
+		return
+	case x.s.c.HiddenLimit > 0 && x.s.active.Load() > int64(x.s.c.HiddenLimit):
+		x.w.Header().Set("Retry-After", "1")
+		x.fail(http.StatusTooManyRequests, "rate_limit_error", "rate_limit_exceeded", "too many requests in flight")
+		return
+	}
+	if x.fault = pick(x.s.c.Faults, x.rng); x.fault != nil {
+		x.rec.Fault = x.fault.Kind
+	}
+	if !x.refused() {
+		x.generate()
+	}
+}
+
+// refused answers with the faults that are a status.
+func (x *exchange) refused() bool {
+	switch x.rec.Fault {
+	case "429":
+		x.w.Header().Set("Retry-After", strconv.Itoa(int((x.fault.Wait+time.Second-1)/time.Second)))
+		x.fail(http.StatusTooManyRequests, "rate_limit_error", "rate_limit_exceeded", "simulated: rate limit reached")
+	case "500":
+		x.fail(http.StatusInternalServerError, "api_error", "", "simulated: internal error")
+	case "529":
+		x.fail(529, "overloaded_error", "", "simulated: overloaded")
+	default:
+		return false
+	}
+	return true
+}
+
+func hasKey(r *http.Request, key string) bool {
+	bearer, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	for _, given := range []string{bearer, r.Header.Get("X-Api-Key"), r.Header.Get("X-Goog-Api-Key"), r.URL.Query().Get("key")} {
+		if given == key {
+			return true
+		}
+	}
+	return false
+}
+
+// head writes the status line and headers and takes down when.
+func (x *exchange) head(status int) {
+	x.w.WriteHeader(status)
+	_ = x.out.Flush() // a client that has left is noticed by its context
+	x.rec.Status, x.rec.Headers = status, time.Now()
+}
+
+// fail answers with an error in the dialect asked in.
+func (x *exchange) fail(status int, kind, code, message string) {
+	f := x.format
+	if f == nil {
+		f = wire.For(wire.Chat)
+	}
+	body := f.AppendError(nil, &wire.Error{Status: status, Type: kind, Code: code, Message: message})
+	x.whole(status, body)
+}
+
+// whole writes a body that is one JSON document.
+func (x *exchange) whole(status int, body []byte) {
+	x.w.Header().Set("Content-Type", "application/json")
+	x.w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+	x.rec.Status = status
+	x.w.WriteHeader(status)
+	if _, err := x.w.Write(body); err != nil {
+		x.rec.Cancelled = time.Now()
+	}
+	x.rec.Headers = time.Now()
+}
+
+func (x *exchange) models() {
+	names := x.s.c.Models
+	if len(names) == 0 {
+		names = []string{"sim"}
+	}
+	body := []byte(`{"object":"list","data":[`)
+	for i, name := range names {
+		if i > 0 {
+			body = append(body, ',')
+		}
+		body = append(body, `{"object":"model","owned_by":"weir","id":`...)
+		body = strconv.AppendQuote(body, name)
+		body = append(body, '}')
+	}
+	x.whole(http.StatusOK, append(body, "]}"...))
+}
+
+func (x *exchange) embeddings(body []byte) {
+	tok, _ := corpus.ForModel("")
+	n := tok.Count(string(body))
+	x.whole(http.StatusOK, fmt.Appendf(nil, `{"object":"list","model":"sim","data":[{"object":"embedding","index":0,"embedding":[0.1,-0.2,0.3,0.4]}],"usage":{"prompt_tokens":%d,"total_tokens":%d}}`, n, n))
+}
+
+func (x *exchange) countTokens() {
+	n := countPrompt(&x.req)
+	switch x.route.API {
+	case wire.Gemini:
+		x.whole(http.StatusOK, fmt.Appendf(nil, `{"totalTokens":%d}`, n))
+	case wire.Responses:
+		x.whole(http.StatusOK, fmt.Appendf(nil, `{"object":"response.input_tokens","input_tokens":%d}`, n))
+	default:
+		x.whole(http.StatusOK, fmt.Appendf(nil, `{"input_tokens":%d}`, n))
+	}
+}
