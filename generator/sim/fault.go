@@ -57,7 +57,7 @@ func ParseFaults(s string) ([]Fault, error) {
 		faults = append(faults, f)
 	}
 	if sum > 1 {
-		return nil, fmt.Errorf("faults %q: their shares sum to %g%%; want at most 100%%", s, 100*sum)
+		return nil, fmt.Errorf("faults %q: their shares sum to %.4g%%; want at most 100%%", s, 100*sum)
 	}
 	return faults, nil
 }
