@@ -2,12 +2,16 @@ package call
 
 import (
 	"context"
+	"encoding/json"
 	"math/rand/v2"
 	"reflect"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
 
@@ -115,6 +119,126 @@ func TestKeysAreSpelledOnce(t *testing.T) {
 			t.Errorf("%s stands twice", f.key)
 		}
 		seen[f.key] = true
+	}
+}
+
+// Strings of an upstream's that are no UTF-8 would make exporters drop the
+// whole batch.
+func TestAttributesAreValidUTF8(t *testing.T) {
+	c := full(1)
+	c.ServedModel, c.Finish, c.Request.Stop = "m\xff", "st\xffop", []string{"ok", "\xfe"}
+	for _, kv := range c.Attributes() {
+		for _, s := range append([]string{kv.Value.Emit()}, kv.Value.AsStringSlice()...) {
+			if !utf8.ValidString(s) {
+				t.Errorf("%s holds %q", kv.Key, s)
+			}
+		}
+	}
+	if c.Request.Stop[1] != "\xfe" {
+		t.Error("Attributes changed the call")
+	}
+}
+
+// Another process reads the same figures: instants are only differences.
+func TestFiguresSurviveAnotherProcess(t *testing.T) {
+	c := full(2)
+	started := time.Unix(0, c.Arrived.Time().UnixNano()).Add(-72 * time.Hour) // another clock
+	got, ok := FromAttributes(c.Attributes(), started)
+	if !ok || !got.Started().Equal(started) {
+		t.Fatalf("ok %v, started %v, want %v", ok, got.Started(), started)
+	}
+	for name, figure := range map[string]func(*Call) (time.Duration, bool){
+		"ttft upstream": (*Call).TTFTUpstream, "ttft felt": (*Call).TTFTFelt, "ttft response": (*Call).TTFTResponse,
+		"tpot": (*Call).TPOT, "lag": (*Call).Lag, "duration": (*Call).Duration, "to last token": (*Call).ToLastToken,
+	} {
+		want, wantOK := figure(c)
+		if d, ok := figure(got); d != want || ok != wantOK {
+			t.Errorf("%s is %v, was %v", name, d, want)
+		}
+	}
+	a, _ := c.Account()
+	if b, _ := got.Account(); a != b {
+		t.Errorf("account is %+v, was %+v", b, a)
+	}
+}
+
+// A measured call takes the way through JSON, as a store may keep it.
+func TestPropertiesSurviveJSON(t *testing.T) {
+	c := full(3)
+	properties := map[string]any{}
+	for key, value := range c.Properties() {
+		properties[key] = value
+	}
+	text, err := json.Marshal(properties)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var read map[string]any
+	if err := json.Unmarshal(text, &read); err != nil {
+		t.Fatal(err)
+	}
+	got := &Call{Instants: Instants{Arrived: c.Arrived}}
+	for key, value := range read {
+		got.SetProperty(key, value)
+	}
+	if diff := cmp.Diff(c, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestASpanOfAnotherKindIsNoCall(t *testing.T) {
+	if _, ok := FromAttributes([]attribute.KeyValue{attribute.String("http.request.method", "GET")}, time.Now()); ok {
+		t.Error("a span without weir.side was taken for a call")
+	}
+}
+
+func TestACallFitsTheSDKsLimitWithSixteenLabels(t *testing.T) {
+	c := full(4)
+	c.Labels = map[string]string{}
+	for i := range 16 {
+		c.Labels[string(rune('a'+i))] = "x"
+	}
+	c.API = wire.Chat
+	if n := len(c.Attributes()); n > 128 {
+		t.Errorf("%d attributes: the SDK keeps 128", n)
+	}
+}
+
+func TestDamagedAttributesArePassedOver(t *testing.T) {
+	want := &Call{Side: Proxy, Instants: Instants{Arrived: t0}}
+	got, ok := FromAttributes([]attribute.KeyValue{
+		attribute.String(keySide, "proxy"), attribute.String("weir.turn", "x"), attribute.Bool("server.port", true),
+		attribute.String(KeyTimeline, "%%%"), attribute.Int("weir.outcome", 3), attribute.String("gen_ai.request.stream", "yes"),
+		attribute.Int("gen_ai.response.finish_reasons", 1), attribute.String("weir.of.the.future", "x"), attribute.Int("weir.label.n", 1),
+	}, t0.Time())
+	if diff := cmp.Diff(want, got); diff != "" || !ok {
+		t.Errorf("ok %v\n%s", ok, diff)
+	}
+}
+
+func TestSpanNameAndStatus(t *testing.T) {
+	c := &Call{Operation: wire.OpChat, Outcome: RateLimited, ErrorMessage: "slow down"}
+	if got := c.SpanName(); got != "chat" {
+		t.Errorf("name %q without a model, want chat", got)
+	}
+	c.Request.Model = "m"
+	if got := c.SpanName(); got != "chat m" {
+		t.Errorf("name %q, want chat m", got)
+	}
+	if code, text := c.SpanStatus(); code != codes.Error || text != "slow down" {
+		t.Errorf("status %v %q", code, text)
+	}
+	c.Outcome = OK
+	if code, _ := c.SpanStatus(); code != codes.Unset {
+		t.Errorf("status %v of a call that is ok", code)
+	}
+}
+
+func TestACallPrintsInALine(t *testing.T) {
+	c := complete[0].script.run()
+	c.Scenario, c.Request.Model = "short_chat", "m-1"
+	if got, want := c.String(), "proxy short_chat chat m-1 ok 200 ttft 15ms took 63ms tokens 11→2"; got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
 	}
 }
 

@@ -1,0 +1,47 @@
+package call
+
+import (
+	"net/http"
+	"testing"
+	"time"
+)
+
+func TestRetryAfter(t *testing.T) {
+	now := time.Date(2026, 12, 1, 10, 0, 0, 0, time.UTC)
+	for _, row := range []struct {
+		sentence string
+		status   int
+		header   map[string]string
+		want     time.Duration
+	}{
+		{"nothing said", 429, nil, 0},
+		{"seconds", 429, map[string]string{"Retry-After": "20"}, 20 * time.Second},
+		{"seconds on a 500", 500, map[string]string{"Retry-After": "20"}, 20 * time.Second},
+		{"parts of a second", 503, map[string]string{"Retry-After": "0.5"}, 500 * time.Millisecond},
+		{"a date", 503, map[string]string{"Retry-After": "Tue, 01 Dec 2026 10:01:00 GMT"}, time.Minute},
+		{"a date, by the server's own clock", 503, map[string]string{"Retry-After": "Tue, 01 Dec 2026 11:01:00 GMT", "Date": "Tue, 01 Dec 2026 11:00:30 GMT"}, 30 * time.Second},
+		{"a date that has passed", 503, map[string]string{"Retry-After": "Tue, 01 Dec 2026 09:00:00 GMT"}, 0},
+		{"milliseconds go before seconds", 429, map[string]string{"Retry-After-Ms": "1250", "Retry-After": "2"}, 1250 * time.Millisecond},
+		{"OpenAI's reset of the limit that is used up", 429, map[string]string{
+			"X-Ratelimit-Remaining-Requests": "0", "X-Ratelimit-Reset-Requests": "1s",
+			"X-Ratelimit-Remaining-Tokens": "900", "X-Ratelimit-Reset-Tokens": "6m0s"}, time.Second},
+		{"no limit used up → the longest reset", 429, map[string]string{"X-Ratelimit-Reset-Requests": "20ms", "X-Ratelimit-Reset-Tokens": "1.5s"}, 1500 * time.Millisecond},
+		{"seconds since 1970", 429, map[string]string{"X-Ratelimit-Reset": "1796119245"}, 45 * time.Second},
+		{"Anthropic's reset", 429, map[string]string{
+			"Anthropic-Ratelimit-Input-Tokens-Remaining": "0", "Anthropic-Ratelimit-Input-Tokens-Reset": "2026-12-01T10:00:07Z",
+			"Anthropic-Ratelimit-Requests-Remaining": "40", "Anthropic-Ratelimit-Requests-Reset": "2026-12-01T10:00:59Z"}, 7 * time.Second},
+		{"resets stand on a 400 too, and ask for nothing", 400, map[string]string{"X-Ratelimit-Reset-Requests": "1s"}, 0},
+		{"nonsense", 429, map[string]string{"Retry-After": "soon", "Retry-After-Ms": "NaN", "X-Ratelimit-Reset": "-5"}, 0},
+		{"more than a year", 429, map[string]string{"Retry-After": "1e300"}, 365 * 24 * time.Hour},
+	} {
+		t.Run(row.sentence, func(t *testing.T) {
+			h := http.Header{}
+			for k, v := range row.header {
+				h.Set(k, v)
+			}
+			if got := retryAfter(row.status, h, now); got != row.want {
+				t.Errorf("got %v, want %v", got, row.want)
+			}
+		})
+	}
+}
