@@ -55,7 +55,7 @@ all of it on.`,
 		}
 		return usagef("--color %s: want auto, always or never", a.color)
 	}
-	root.AddCommand(a.versionCommand())
+	root.AddCommand(a.simCommand(), a.versionCommand())
 	root.InitDefaultCompletionCmd()
 	root.InitDefaultHelpCmd()
 	nameVariables(root)
