@@ -14,8 +14,8 @@ import (
 )
 
 // fieldOf finds a field by its key.
-var fieldOf = func() map[string]*field {
-	m := make(map[string]*field, len(fields))
+var fieldOf = func() map[attribute.Key]*field {
+	m := make(map[attribute.Key]*field, len(fields))
 	for i := range fields {
 		m[fields[i].key] = &fields[i]
 	}
@@ -42,17 +42,10 @@ func (c *Call) SpanStatus() (codes.Code, string) {
 // Properties are the keys and values of all that is known of a call but its
 // ids and Arrived: what its span's attributes are made of. Values are string,
 // int64, float64, bool or []string; instants are nanoseconds since Arrived.
-func (c *Call) Properties() iter.Seq2[string, any] { return c.properties(fields) }
-
-func (c *Call) properties(list []field) iter.Seq2[string, any] {
+func (c *Call) Properties() iter.Seq2[string, any] {
 	return func(yield func(string, any) bool) {
-		for i := range list {
-			if v := list[i].get(c); v != nil && !yield(list[i].key, v) {
-				return
-			}
-		}
-		for _, name := range slices.Sorted(maps.Keys(c.Labels)) {
-			if !yield(labelKey+name, c.Labels[name]) {
+		for _, kv := range c.appendProperties(make([]attribute.KeyValue, 0, 128), fields) {
+			if !yield(string(kv.Key), kv.Value.AsInterface()) {
 				return
 			}
 		}
@@ -61,25 +54,25 @@ func (c *Call) properties(list []field) iter.Seq2[string, any] {
 
 // SetProperty puts back what Properties gave; Arrived must be set before. It
 // takes numbers as JSON reads them too, and passes over unknown keys.
-func (c *Call) SetProperty(key string, value any) {
+func (c *Call) SetProperty(key string, value any) { c.set(attribute.Key(key), valueOf(value)) }
+
+func (c *Call) set(key attribute.Key, v attribute.Value) {
 	if f := fieldOf[key]; f != nil {
-		f.set(c, value)
+		f.set(c, v)
 		return
 	}
-	if name, ok := strings.CutPrefix(key, labelKey); ok {
-		if s, ok := value.(string); ok {
-			if c.Labels == nil {
-				c.Labels = map[string]string{}
-			}
-			c.Labels[name] = s
+	if name, ok := strings.CutPrefix(string(key), labelKey); ok && v.Type() == attribute.STRING {
+		if c.Labels == nil {
+			c.Labels = map[string]string{}
 		}
+		c.Labels[name] = v.AsString()
 	}
 }
 
 // StartAttributes are those that the conventions want at a span's creation,
 // and those by which a call in flight is listed.
 func (c *Call) StartAttributes() []attribute.KeyValue {
-	return attributes(c.properties(startFields), len(startFields))
+	return c.appendProperties(make([]attribute.KeyValue, 0, len(startFields)+len(c.Labels)), startFields)
 }
 
 // Attributes are all of them; FromSpan reads them back. Beside the properties
@@ -87,29 +80,18 @@ func (c *Call) StartAttributes() []attribute.KeyValue {
 // elsewhere. A span that carries many labels needs a limit above the SDK's 128
 // attributes.
 func (c *Call) Attributes() []attribute.KeyValue {
-	return c.appendFigures(attributes(c.Properties(), 96))
+	return c.appendFigures(c.appendProperties(make([]attribute.KeyValue, 0, 128), fields))
 }
 
-func attributes(properties iter.Seq2[string, any], size int) []attribute.KeyValue {
-	list := make([]attribute.KeyValue, 0, size)
-	for key, value := range properties {
-		switch v := value.(type) {
-		case string:
-			list = append(list, attribute.String(key, utf8Text(v)))
-		case int64:
-			list = append(list, attribute.Int64(key, v))
-		case float64:
-			list = append(list, attribute.Float64(key, v))
-		case bool:
-			list = append(list, attribute.Bool(key, v))
-		case []string:
-			for i, s := range v {
-				if !utf8.ValidString(s) {
-					v = slices.Clone(v)
-					v[i] = utf8Text(s)
-				}
-			}
-			list = append(list, attribute.StringSlice(key, v))
+func (c *Call) appendProperties(list []attribute.KeyValue, of []field) []attribute.KeyValue {
+	for i := range of {
+		if v := of[i].get(c); v.Type() != attribute.INVALID {
+			list = append(list, attribute.KeyValue{Key: of[i].key, Value: v})
+		}
+	}
+	if len(c.Labels) > 0 {
+		for _, name := range slices.Sorted(maps.Keys(c.Labels)) {
+			list = append(list, attribute.String(labelKey+utf8Text(name), utf8Text(c.Labels[name])))
 		}
 	}
 	return list
@@ -132,7 +114,7 @@ func FromSpan(s sdktrace.ReadOnlySpan) (c *Call, ok bool) {
 func FromAttributes(list []attribute.KeyValue, started time.Time) (c *Call, ok bool) {
 	c = &Call{Instants: Instants{Arrived: At(started)}}
 	for _, kv := range list {
-		c.SetProperty(string(kv.Key), kv.Value.AsInterface())
+		c.set(kv.Key, kv.Value)
 	}
 	return c, c.Side != ""
 }
@@ -144,4 +126,14 @@ func utf8Text(s string) string {
 		return s
 	}
 	return strings.ToValidUTF8(s, "\uFFFD")
+}
+
+func utf8Texts(list []string) []string {
+	for i, s := range list {
+		if !utf8.ValidString(s) {
+			list = slices.Clone(list)
+			list[i] = utf8Text(s)
+		}
+	}
+	return list
 }

@@ -3,6 +3,8 @@ package call
 import (
 	"time"
 
+	"go.opentelemetry.io/otel/attribute"
+
 	"weir/proxy/wire"
 )
 
@@ -61,15 +63,16 @@ var endFields = concat([]field{
 	stringField("openai.request.service_tier", func(c *Call) *string { return &c.Request.ServiceTier }),
 	stringField("weir.request.prompt_cache_key", func(c *Call) *string { return &c.Request.PromptCacheKey }),
 	{"weir.request.include_usage",
-		func(c *Call) any {
+		func(c *Call) attribute.Value {
 			if c.Request.IncludeUsage != nil {
-				return *c.Request.IncludeUsage
+				return attribute.BoolValue(*c.Request.IncludeUsage)
 			}
-			return nil
+			return absent
 		},
-		func(c *Call, v any) {
-			if b, ok := v.(bool); ok {
-				c.Request.IncludeUsage = &b
+		func(c *Call, v attribute.Value) {
+			if v.Type() == attribute.BOOL {
+				asked := v.AsBool()
+				c.Request.IncludeUsage = &asked
 			}
 		}},
 	intField("weir.request.messages", func(c *Call) *int { return &c.Request.MessageCount }),
@@ -83,16 +86,17 @@ var endFields = concat([]field{
 	stringField("gen_ai.response.id", func(c *Call) *string { return &c.ResponseID }),
 	stringField("gen_ai.response.model", func(c *Call) *string { return &c.ServedModel }),
 	{"gen_ai.response.finish_reasons",
-		func(c *Call) any {
+		func(c *Call) attribute.Value {
 			if c.Finish != "" {
-				return []string{c.Finish}
+				return attribute.StringSliceValue([]string{utf8Text(c.Finish)})
 			}
-			return nil
+			return absent
 		},
-		func(c *Call, v any) {
-			var reasons []string
-			listField("", func(*Call) *[]string { return &reasons }).set(c, v)
-			if len(reasons) > 0 {
+		func(c *Call, v attribute.Value) {
+			if v.Type() != attribute.STRINGSLICE {
+				return
+			}
+			if reasons := v.AsStringSlice(); len(reasons) > 0 {
 				c.Finish = reasons[0]
 			}
 		}},
@@ -113,9 +117,9 @@ var endFields = concat([]field{
 	intField("weir.events.token", func(c *Call) *int64 { return &c.TokenEvents }),
 	intField("weir.events.unknown", func(c *Call) *int64 { return &c.UnknownEvents }),
 	intField("weir.gaps", func(c *Call) *int { return &c.Gaps.N }),
-	durationField("weir.gaps.p50", func(c *Call) *time.Duration { return &c.Gaps.P50 }),
-	durationField("weir.gaps.p99", func(c *Call) *time.Duration { return &c.Gaps.P99 }),
-	durationField("weir.gaps.longest", func(c *Call) *time.Duration { return &c.Gaps.Longest }),
+	gapField("weir.gaps.p50", func(g *Gaps) *time.Duration { return &g.P50 }),
+	gapField("weir.gaps.p99", func(g *Gaps) *time.Duration { return &g.P99 }),
+	gapField("weir.gaps.longest", func(g *Gaps) *time.Duration { return &g.Longest }),
 	intField("weir.stalls", func(c *Call) *int { return &c.Gaps.Stalls }),
 	durationField("weir.stalled", func(c *Call) *time.Duration { return &c.Gaps.Stalled }),
 	boolField("weir.coalesced", func(c *Call) *bool { return &c.Gaps.Coalesced }),
