@@ -216,6 +216,51 @@ func TestDamagedAttributesArePassedOver(t *testing.T) {
 	}
 }
 
+// What others read by name: present where it applies, absent elsewhere.
+func TestFiguresBesideTheProperties(t *testing.T) {
+	streamed := func() *Call {
+		return &Call{Side: Proxy, API: wire.Chat, Streamed: true, Gaps: Gaps{N: 3}, Instants: Instants{
+			Arrived: t0, Body: t0 + ms, Admitted: t0 + 2*ms, Connected: t0 + 3*ms, Sent: t0 + 5*ms, FirstEvent: at(10), FirstToken: at(20), LastToken: at(30), Done: t0 + 40*ms}}
+	}
+	const none = "absent"
+	for _, row := range []struct {
+		sentence string
+		change   func(*Call)
+		key      attribute.Key
+		want     string
+	}{
+		{"first chunk, in seconds from the end of the request", func(*Call) {}, keyFirstChunk, "0.005"},
+		{"not streamed → no first chunk", func(c *Call) { c.Streamed = false }, keyFirstChunk, none},
+		{"upstream TTFT", func(*Call) {}, keyTTFTUpstream, "15000000"},
+		{"felt TTFT", func(*Call) {}, keyTTFTFelt, "21000000"},
+		{"nothing due → no response TTFT", func(*Call) {}, keyTTFTResponse, none},
+		{"the wait", func(*Call) {}, keyPartWait, "15000000"},
+		{"not ended → no parts", func(c *Call) { c.Done = 0 }, keyPartWait, none},
+		{"a median gap of 0 where gaps were measured", func(*Call) {}, "weir.gaps.p50_ns", "0"},
+		{"no gaps → no median", func(c *Call) { c.Gaps.N = 0 }, "weir.gaps.p50_ns", none},
+		{"two choices", func(c *Call) { c.Request.Choices = wire.N(2) }, keyChoiceCount, "2"},
+		{"one choice goes without saying", func(c *Call) { c.Request.Choices = wire.N(1) }, keyChoiceCount, none},
+		{"OpenAI's API", func(*Call) {}, keyOpenAIType, "chat_completions"},
+		{"another's API", func(c *Call) { c.API = wire.Messages }, keyOpenAIType, none},
+		{"a known 0", func(c *Call) { c.Usage.CacheRead = wire.N(0) }, "gen_ai.usage.cache_read.input_tokens", "0"},
+		{"an unknown count", func(*Call) {}, "gen_ai.usage.cache_read.input_tokens", none},
+	} {
+		t.Run(row.sentence, func(t *testing.T) {
+			c := streamed()
+			row.change(c)
+			got := none
+			for _, kv := range c.Attributes() {
+				if kv.Key == row.key {
+					got = kv.Value.Emit()
+				}
+			}
+			if got != row.want {
+				t.Errorf("%s is %s, want %s", row.key, got, row.want)
+			}
+		})
+	}
+}
+
 func TestSpanNameAndStatus(t *testing.T) {
 	c := &Call{Operation: wire.OpChat, Outcome: RateLimited, ErrorMessage: "slow down"}
 	if got := c.SpanName(); got != "chat" {

@@ -12,6 +12,7 @@ import (
 // back from them.
 const (
 	keyFirstChunk   attribute.Key = "gen_ai.response.time_to_first_chunk" // s; no first token
+	keyChoiceCount  attribute.Key = "gen_ai.request.choice.count"         // unless it is 1
 	keyOpenAIType   attribute.Key = "openai.api.type"
 	keyTTFTUpstream attribute.Key = "weir.ttft.upstream_ns"
 	keyTTFTFelt     attribute.Key = "weir.ttft.felt_ns"
@@ -29,6 +30,9 @@ const (
 func (c *Call) appendFigures(list []attribute.KeyValue) []attribute.KeyValue {
 	if d, ok := between(c.sentCut(), c.FirstEvent.Received); ok && c.Streamed {
 		list = append(list, keyFirstChunk.Float64(d.Seconds()))
+	}
+	if n := c.Request.Choices; n.Known && n.N != 1 {
+		list = append(list, keyChoiceCount.Int64(n.N))
 	}
 	switch c.API {
 	case wire.Chat:

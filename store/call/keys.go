@@ -55,7 +55,7 @@ var endFields = concat([]field{
 	floatField("gen_ai.request.frequency_penalty", func(c *Call) *wire.Float { return &c.Request.FrequencyPenalty }),
 	floatField("gen_ai.request.presence_penalty", func(c *Call) *wire.Float { return &c.Request.PresencePenalty }),
 	countField("gen_ai.request.seed", func(c *Call) *wire.Count { return &c.Request.Seed }),
-	countField("gen_ai.request.choice.count", func(c *Call) *wire.Count { return &c.Request.Choices }),
+	countField("weir.request.choices", func(c *Call) *wire.Count { return &c.Request.Choices }),
 	listField("gen_ai.request.stop_sequences", func(c *Call) *[]string { return &c.Request.Stop }),
 	stringField("gen_ai.request.reasoning.level", func(c *Call) *string { return &c.Request.ReasoningLevel }),
 	stringField("gen_ai.request.previous_response.id", func(c *Call) *string { return &c.Request.PreviousResponse }),

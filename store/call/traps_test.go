@@ -118,6 +118,13 @@ func TestTrapModelNamesAreMappedOnTheWay(t *testing.T) {
 	}
 }
 
+func TestNamesAreBounded(t *testing.T) {
+	c := chatStream(`{"model":"`+strings.Repeat("m", 1<<20)+`","choices":[{"delta":{"content":"a"},"finish_reason":"stop"}]}`, done)
+	if len(c.ServedModel) != nameLimit {
+		t.Errorf("a model's name of %d bytes was kept", len(c.ServedModel))
+	}
+}
+
 func TestTrapContentTypeIsWrong(t *testing.T) {
 	events := data(chatHel, chatStop, done)
 	answer := `{"choices":[{"message":{"content":"Hi"},"finish_reason":"stop"}]}`
