@@ -85,7 +85,7 @@ func (c *Call) Attributes() []attribute.KeyValue {
 
 func (c *Call) appendProperties(list []attribute.KeyValue, of []field) []attribute.KeyValue {
 	for i := range of {
-		if v := of[i].get(c); v.Type() != attribute.INVALID {
+		if v := of[i].get(c); v.Type() != attribute.EMPTY {
 			list = append(list, attribute.KeyValue{Key: of[i].key, Value: v})
 		}
 	}

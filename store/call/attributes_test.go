@@ -128,7 +128,7 @@ func TestAttributesAreValidUTF8(t *testing.T) {
 	c := full(1)
 	c.ServedModel, c.Finish, c.Request.Stop = "m\xff", "st\xffop", []string{"ok", "\xfe"}
 	for _, kv := range c.Attributes() {
-		for _, s := range append([]string{kv.Value.Emit()}, kv.Value.AsStringSlice()...) {
+		for _, s := range append([]string{kv.Value.String()}, kv.Value.AsStringSlice()...) {
 			if !utf8.ValidString(s) {
 				t.Errorf("%s holds %q", kv.Key, s)
 			}
@@ -251,7 +251,7 @@ func TestFiguresBesideTheProperties(t *testing.T) {
 			got := none
 			for _, kv := range c.Attributes() {
 				if kv.Key == row.key {
-					got = kv.Value.Emit()
+					got = kv.Value.String()
 				}
 			}
 			if got != row.want {
