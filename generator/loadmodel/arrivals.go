@@ -9,6 +9,21 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
+// Arrivals say how starts are spread in time. The zero Arrivals are Poisson's.
+type Arrivals struct {
+	Process string  // "poisson", "constant" or "gamma"; empty is poisson
+	CV      float64 // coefficient of variation of gamma's gaps
+}
+
+// Phase is a stretch of time in which the rate goes linearly from one value to
+// another.
+type Phase struct {
+	Name    string
+	FromQPS float64
+	ToQPS   float64
+	Length  time.Duration
+}
+
 // piece is a stretch in which a rate goes linearly from one value to another.
 type piece struct{ length, from, to float64 } // seconds, per second
 
@@ -38,39 +53,64 @@ func (r rate) total() float64 {
 	return sum
 }
 
-// when is the time at which n starts are meant to have been: the inverse of
-// the rate's integral. It is +Inf when there are never so many.
+// before is how many starts are meant before the time of t seconds.
+func (r rate) before(t float64) float64 {
+	var sum float64
+	for _, p := range r {
+		if t <= 0 {
+			break
+		}
+		if t < p.length {
+			p.to = p.from + (p.to-p.from)*t/p.length
+			p.length = t
+		}
+		sum += p.count()
+		t -= p.length
+	}
+	return sum
+}
+
+// when is the time at which n starts are meant to have been, in seconds: the
+// inverse of before. It is +Inf when there are never so many.
 func (r rate) when(n float64) float64 {
 	var start float64
 	for _, p := range r {
-		if c := p.count(); n > c {
+		c := p.count()
+		if n > c || c == 0 {
 			n -= c
 			start += p.length
 			continue
 		}
+		// n = from·t + slope·t²/2, solved for t in the form that loses nothing
+		// when the slope is small.
 		slope := (p.to - p.from) / p.length
-		if p.length == 0 {
-			continue
+		t := 2 * n / (p.from + math.Sqrt(max(p.from*p.from+2*slope*n, 0)))
+		if n == 0 {
+			t = 0
 		}
-		if math.Abs(slope)*p.length < 1e-12*math.Max(p.from, p.to) {
-			return start + n/p.from
-		}
-		// n = from·t + slope·t²/2
-		return start + (math.Sqrt(math.Max(p.from*p.from+2*slope*n, 0))-p.from)/slope
+		return start + min(t, p.length)
 	}
 	return math.Inf(1)
 }
+
+// RequestsBefore is how many requests the model means to have started by the
+// time, counted from the start. Sessions of several turns run behind it, since
+// their later turns come after their first one's answer.
+func (m *Model) RequestsBefore(t time.Duration) float64 { return m.rate().before(t.Seconds()) }
+
+// Requests is how many requests the model means to send.
+func (m *Model) Requests() float64 { return m.rate().total() }
 
 // Starts are the instants at which sessions start, from 0 on, rising. Sessions
 // of one request start at the model's rate; perStart is how many requests a
 // session brings on average (see SessionShares), and makes starts so much
 // rarer. Gaps come from the arrival process at rate 1 and are stretched by the
-// model's rate, so that the process keeps its character through ramps.
+// model's rate, so that the process keeps its character through ramps. They are
+// drawn as they are asked for: the length of a run costs no memory.
 func (m *Model) Starts(rng *rand.Rand, perStart float64) iter.Seq[time.Duration] {
 	return func(yield func(time.Duration) bool) {
 		r := m.rate()
-		gap := m.Arrivals.gaps(rng)
-		for n := m.Arrivals.first(gap); ; n += gap() {
+		for n := m.Arrivals.first(rng); ; n += m.Arrivals.gap(rng) {
 			t := r.when(n * perStart)
 			if math.IsInf(t, 1) || !yield(time.Duration(t*float64(time.Second))) {
 				return
@@ -79,23 +119,30 @@ func (m *Model) Starts(rng *rand.Rand, perStart float64) iter.Seq[time.Duration]
 	}
 }
 
-// gaps draws the gaps between starts, of mean 1.
-func (a Arrivals) gaps(rng *rand.Rand) func() float64 {
+// gap draws the gap between two starts, of mean 1.
+func (a Arrivals) gap(rng *rand.Rand) float64 {
 	switch a.Process {
 	case "constant":
-		return func() float64 { return 1 }
+		return 1
 	case "gamma":
 		shape := 1 / (a.CV * a.CV)
-		return func() float64 { return distuv.Gamma{Alpha: shape, Beta: shape, Src: rng}.Rand() }
+		return distuv.Gamma{Alpha: shape, Beta: shape, Src: rng}.Rand()
 	}
-	return rng.ExpFloat64
+	return rng.ExpFloat64()
 }
 
-// first is how long the first start is waited for. Evenly spaced starts begin
-// in the middle of a gap, so that a run holds as many as it means to.
-func (a Arrivals) first(gap func() float64) float64 {
-	if a.Process == "constant" {
+// first draws how long the first start is waited for by one who comes at any
+// moment, so that a run holds as many starts as it means to, on average. Whoever
+// comes at any moment comes into a long gap more often than into a short one:
+// the gap is drawn by its length, and the rest of it is any part. Evenly spaced
+// starts begin in the middle of a gap.
+func (a Arrivals) first(rng *rand.Rand) float64 {
+	switch a.Process {
+	case "constant":
 		return 0.5
+	case "gamma":
+		shape := 1 / (a.CV * a.CV)
+		return rng.Float64() * distuv.Gamma{Alpha: shape + 1, Beta: shape, Src: rng}.Rand()
 	}
-	return gap()
+	return rng.ExpFloat64()
 }

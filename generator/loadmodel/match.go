@@ -1,11 +1,17 @@
 package loadmodel
 
 import (
+	"errors"
+	"fmt"
+	"strings"
+
 	"github.com/expr-lang/expr"
+	"github.com/expr-lang/expr/file"
 	"github.com/expr-lang/expr/vm"
 )
 
-// Facts are what a rule may ask about a request.
+// Facts are what a rule may ask about a request, by the names in the tags. A
+// fact that is not known is empty or 0.
 type Facts struct {
 	Model       string `expr:"model"`
 	API         string `expr:"api"`
@@ -18,15 +24,29 @@ type Facts struct {
 	Stream      bool   `expr:"stream"`
 }
 
-// matcher is a compiled rule.
+// factNames is for errors.
+const factNames = "model, api, client, path, session, input_tokens, turns, tools, stream"
+
+// matcher is a compiled rule. The zero matcher holds for nothing.
 type matcher struct{ program *vm.Program }
 
 // compile reads a rule such as `model startsWith "gpt" && input_tokens > 4000`.
+// Its error is one line with the place inside the rule.
 func compile(rule string) (matcher, error) {
 	program, err := expr.Compile(rule, expr.Env(Facts{}), expr.AsBool())
-	return matcher{program}, err
+	if err == nil {
+		return matcher{program}, nil
+	}
+	text, place := err.Error(), ""
+	if fault := (*file.Error)(nil); errors.As(err, &fault) {
+		text, place = fault.Message, fmt.Sprintf(" at its %d:%d", fault.Line, fault.Column+1)
+	}
+	text, _, _ = strings.Cut(text, "\n")
+	return matcher{}, fmt.Errorf("the rule is wrong%s: %s; want true or false out of %s", place, text, factNames)
 }
 
+// holds says whether the rule is true of a request. A rule that fails on it, as
+// by reading behind the end of something, does not hold.
 func (m matcher) holds(f Facts) bool {
 	if m.program == nil {
 		return false

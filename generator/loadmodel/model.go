@@ -30,10 +30,10 @@ type Model struct {
 	Model  string   // empty with Models, or when it is given elsewhere
 	Models []Share
 
-	WarmUp      time.Duration // before the run: sent, marked, left out of figures
-	MaxInFlight int           // 0: no limit
-	Timeout     time.Duration // of one request; 0: none
-	ExtraBody   map[string]json.RawMessage
+	WarmUp      time.Duration              // before the run: sent, marked, left out of figures
+	MaxInFlight int                        // 0: no limit
+	Timeout     time.Duration              // of one request; 0: none
+	ExtraBody   map[string]json.RawMessage // fields for every request's body, as they stand in the file
 
 	Source []byte // the document as it was read
 }
@@ -57,7 +57,6 @@ type Scenario struct {
 	Tools     int      // tool definitions
 	Stream    bool     // true when not said
 	Match     string   // an expression; empty: nothing real belongs here
-	Want      []string
 
 	match matcher
 }
@@ -66,21 +65,6 @@ type Scenario struct {
 type Share struct {
 	Name  string
 	Share float64
-}
-
-// Phase is a stretch of time in which the rate goes linearly from one value to
-// another.
-type Phase struct {
-	Name    string
-	FromQPS float64
-	ToQPS   float64
-	Length  time.Duration
-}
-
-// Arrivals say how starts are spread in time. The zero Arrivals are Poisson's.
-type Arrivals struct {
-	Process string  // "poisson", "constant" or "gamma"; empty is poisson
-	CV      float64 // coefficient of variation of gamma's gaps
 }
 
 // Length is the time over which requests start.
@@ -95,8 +79,9 @@ func (m *Model) Length() time.Duration {
 	return sum
 }
 
-// Scaled is the model played in another time: ramp and phases are shortened or
-// lengthened in proportion, and rates stay what they are.
+// Scaled is the model played in another time: duration, ramp and phases are
+// shortened or lengthened in proportion. Rates stay what they are, and so does
+// the warm-up, which comes before.
 func (m *Model) Scaled(to time.Duration) *Model {
 	scaled := *m
 	factor := float64(to) / float64(m.Length())
@@ -134,9 +119,6 @@ func (m *Model) PeakQPS() float64 {
 	}
 	return peak
 }
-
-// Requests is how many requests the model means to send.
-func (m *Model) Requests() float64 { return m.rate().total() }
 
 // SessionShares are the scenarios' shares of session starts, in their order,
 // and the mean number of requests that one session start brings. Weights are

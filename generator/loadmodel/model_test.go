@@ -48,8 +48,8 @@ func TestDrawsFollowTheirDistribution(t *testing.T) {
 		"uniform":            Range(50, 200),
 		"lognormal, cut":     {Kind: "lognormal", Median: 8000, Sigma: 0.3, Min: 4000, Max: 16000, HasMin: true, HasMax: true},
 		"lognormal, not cut": {Kind: "lognormal", Median: 300, Sigma: 1},
-		"normal, cut":        {Kind: "normal", Mean: 500, StdDev: 300, Min: 100, Max: 900, HasMin: true, HasMax: true},
-		"exponential, cut":   {Kind: "exponential", Mean: 400, Min: 10, Max: 1500, HasMin: true, HasMax: true},
+		"normal, cut":        {Kind: "normal", Average: 500, StdDev: 300, Min: 100, Max: 900, HasMin: true, HasMax: true},
+		"exponential, cut":   {Kind: "exponential", Average: 400, Min: 10, Max: 1500, HasMin: true, HasMax: true},
 		"quantiles":          {Kind: "quantiles", Points: [][2]float64{{0, 39}, {0.5, 1020}, {0.99, 4142}, {1, 14050}}},
 		"quantiles, cut":     {Kind: "quantiles", Points: [][2]float64{{0, 39}, {0.5, 1020}, {0.99, 4142}, {1, 14050}}, Min: 100, Max: 4000, HasMin: true, HasMax: true},
 	} {

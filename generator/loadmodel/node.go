@@ -58,12 +58,12 @@ func (d *document) fault(at int, format string, a ...any) *Error {
 func (d *document) parse() (node, error) {
 	dec := json.NewDecoder(bytes.NewReader(d.data))
 	dec.UseNumber()
-	n, err := d.value(dec)
+	n, err := d.value(dec, 0)
 	if err != nil {
 		return n, err
 	}
-	if rest := bytes.TrimSpace(d.data[dec.InputOffset():]); len(rest) > 0 {
-		return n, d.fault(len(d.data)-len(bytes.TrimLeft(d.data[dec.InputOffset():], " \t\r\n")), "something stands behind the end of the document")
+	if rest := bytes.TrimLeft(d.data[dec.InputOffset():], " \t\r\n"); len(rest) > 0 {
+		return n, d.fault(len(d.data)-len(rest), "something stands behind the end of the document; a load model is one object, not JSON Lines: take it out")
 	}
 	return n, nil
 }
@@ -83,29 +83,56 @@ func (d *document) syntax(err error, at int) error {
 	var s *json.SyntaxError
 	switch {
 	case errors.As(err, &s):
-		return d.fault(int(s.Offset)-1, "not JSON here: %s", strings.TrimPrefix(s.Error(), "json: "))
+		at := int(s.Offset) - 1
+		return d.fault(at, "not JSON here: %s%s", strings.TrimPrefix(s.Error(), "json: "), d.advice(at))
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		return d.fault(len(d.data), "the document ends too early: a bracket or brace is not closed")
+		return d.fault(len(d.data), "the document ends too early; close every bracket, brace and quote")
 	}
 	return d.fault(at, "%v", err)
 }
 
-func (d *document) value(dec *json.Decoder) (node, error) {
+// advice is what to do about the usual mistakes, by the byte that is wrong.
+func (d *document) advice(at int) string {
+	if at < 0 || at >= len(d.data) {
+		return ""
+	}
+	before := bytes.TrimRight(d.data[:at], " \t\r\n")
+	switch c := d.data[at]; {
+	case c == '/' || c == '#':
+		return "; JSON has no comments: take it out"
+	case c == '\'':
+		return "; JSON has only double quotes"
+	case (c == '}' || c == ']') && bytes.HasSuffix(before, []byte{','}):
+		return "; take out the comma before it"
+	case c == '"' || c == '{' || c == '[':
+		return "; is a comma or colon missing before it?"
+	}
+	return ""
+}
+
+// deepest is how many brackets and braces may be open at once. It keeps a
+// hostile document from exhausting the stack.
+const deepest = 100
+
+func (d *document) value(dec *json.Decoder, depth int) (node, error) {
 	t, at, err := d.next(dec)
 	if err != nil {
 		return node{}, err
+	}
+	if depth > deepest {
+		return node{}, d.fault(at, "nested deeper than %d levels; a load model needs a few", deepest)
 	}
 	n := node{at: at, value: t}
 	switch t := t.(type) {
 	case json.Delim:
 		if t == '{' {
 			n.kind = "object"
-			err = d.object(dec, &n)
+			err = d.object(dec, &n, depth)
 		} else {
 			n.kind = "array"
 			for err == nil && dec.More() {
 				var item node
-				item, err = d.value(dec)
+				item, err = d.value(dec, depth+1)
 				n.items = append(n.items, item)
 			}
 			if err == nil {
@@ -127,7 +154,7 @@ func (d *document) value(dec *json.Decoder) (node, error) {
 	return n, err
 }
 
-func (d *document) object(dec *json.Decoder, n *node) error {
+func (d *document) object(dec *json.Decoder, n *node, depth int) error {
 	seen := map[string]bool{}
 	for dec.More() {
 		t, at, err := d.next(dec)
@@ -139,10 +166,10 @@ func (d *document) object(dec *json.Decoder, n *node) error {
 			return d.fault(at, "want a field's name in quotes")
 		}
 		if seen[name] {
-			return d.fault(at, "field %q stands twice", name)
+			return d.fault(at, "field %q stands twice in one object; keep one", name)
 		}
 		seen[name] = true
-		v, err := d.value(dec)
+		v, err := d.value(dec, depth+1)
 		if err != nil {
 			return err
 		}

@@ -206,7 +206,7 @@ func column(record []string, columns map[string]int, name string) (string, error
 	return strings.TrimSpace(record[i]), nil
 }
 
-func tokens(record []string, columns map[string]int, name string) (int, error) {
+func tokenColumn(record []string, columns map[string]int, name string) (int, error) {
 	s, err := column(record, columns, name)
 	if err != nil {
 		return 0, err
@@ -228,10 +228,10 @@ func azureRow(record []string, columns map[string]int) (row Row, at time.Duratio
 	if err != nil {
 		return row, 0, err
 	}
-	if row.Input, err = tokens(record, columns, "contexttokens"); err != nil {
+	if row.Input, err = tokenColumn(record, columns, "contexttokens"); err != nil {
 		return row, 0, err
 	}
-	row.Output, err = tokens(record, columns, "generatedtokens")
+	row.Output, err = tokenColumn(record, columns, "generatedtokens")
 	return row, time.Duration(stamp.UnixNano()), err
 }
 
@@ -254,10 +254,10 @@ func burstRow(record []string, columns map[string]int) (row Row, at time.Duratio
 	if err != nil {
 		return row, 0, fmt.Errorf("column %q: %q is not a number of seconds", "timestamp", s)
 	}
-	if row.Input, err = tokens(record, columns, "request tokens"); err != nil {
+	if row.Input, err = tokenColumn(record, columns, "request tokens"); err != nil {
 		return row, 0, err
 	}
-	if row.Output, err = tokens(record, columns, "response tokens"); err != nil {
+	if row.Output, err = tokenColumn(record, columns, "response tokens"); err != nil {
 		return row, 0, err
 	}
 	row.Failed = row.Output == 0

@@ -1,0 +1,122 @@
+package loadmodel
+
+import (
+	"fmt"
+	"math"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+func (r *reader) scenarios(n node, m *Model) {
+	if n.kind != "array" || len(n.items) == 0 {
+		r.fail(n.at, "scenarios is %s; want a list of at least one scenario", describe(n))
+		return
+	}
+	var sum float64
+	seen := map[string]bool{}
+	for _, item := range n.items {
+		var s Scenario
+		r.scenario(item, &s)
+		if r.err != nil {
+			return
+		}
+		if seen[s.ID] {
+			at := slices.IndexFunc(item.members, func(m member) bool { return m.name == "id" })
+			r.fail(item.members[at].value.at, "scenario %q stands twice; ids are unique: rename one", s.ID)
+			return
+		}
+		seen[s.ID] = true
+		sum += s.Weight
+		m.Scenarios = append(m.Scenarios, s)
+	}
+	if !isOne(sum) {
+		r.fail(n.at, "the weights of the %d scenarios sum to %s; want 1", len(m.Scenarios), sumText(sum))
+	}
+}
+
+func describe(n node) string {
+	if n.kind == "array" && len(n.items) == 0 {
+		return "empty"
+	}
+	return article(n.kind)
+}
+
+// isOne says whether shares sum to 1, as near as people round them: 0.333 three
+// times will do.
+func isOne(sum float64) bool { return math.Abs(sum-1) <= 0.001+1e-9 }
+
+// sumText prints a sum of decimal fractions so that it never reads as 1 when it
+// is refused, and without the noise of binary ones.
+func sumText(sum float64) string {
+	return strconv.FormatFloat(math.Round(sum*1e6)/1e6, 'g', -1, 64)
+}
+
+var idPattern = regexp.MustCompile(`^[a-z0-9_.-]+$`)
+
+func (r *reader) scenario(n node, s *Scenario) {
+	*s = Scenario{Turns: Constant(1), ThinkSeconds: Constant(0), Stream: true, Language: "en"}
+	what := "scenario"
+	for _, m := range n.members {
+		if m.name == "id" && m.value.kind == "string" {
+			what = fmt.Sprintf("scenario %q", m.value.value)
+		}
+	}
+	in := func(field string) string { return what + ": " + field }
+	given := r.object(n, what, setters{
+		"id": func(v node) {
+			if s.ID = r.string(v, "id"); !idPattern.MatchString(s.ID) {
+				r.fail(v.at, "id %q: want small letters, digits, dots, dashes and underscores", s.ID)
+			}
+		},
+		"description": func(v node) { s.Description = r.string(v, in("description")) },
+		"weight": func(v node) {
+			if s.Weight = r.number(v, in("weight")); s.Weight < 0 || s.Weight > 1 {
+				r.fail(v.at, "%s %g: want 0 to 1", in("weight"), s.Weight)
+			}
+		},
+		"input_tokens":  func(v node) { s.InputTokens = r.dist(v, in("input_tokens"), tokens) },
+		"output_tokens": func(v node) { s.OutputTokens = r.dist(v, in("output_tokens"), tokens) },
+		"turns":         func(v node) { s.Turns = r.dist(v, in("turns"), turns) },
+		"think_seconds": func(v node) { s.ThinkSeconds = r.dist(v, in("think_seconds"), thinking) },
+		"api":           func(v node) { s.API = r.api(v) },
+		"model":         func(v node) { s.Model = r.string(v, in("model")) },
+		"session":       func(v node) { s.Flattened = r.oneOf(v, in("session"), "live", "flattened") == "flattened" },
+		"corpus":        func(v node) { s.Corpus = r.oneOf(v, in("corpus"), "prose", "rag", "agent", "code") },
+		"language":      func(v node) { s.Language = r.oneOf(v, in("language"), "en", "zh", "mixed") },
+		"tools":         func(v node) { s.Tools = r.whole(v, in("tools"), 0) },
+		"stream":        func(v node) { s.Stream = r.boolean(v, in("stream")) },
+		"match":         func(v node) { r.match(v, in("match"), s) },
+	}, "prefix", "joint", "limit", "want")
+	r.need(n, what, given, "id", "weight", "input_tokens", "output_tokens")
+	if r.err == nil && s.Corpus == "" {
+		s.Corpus = guessCorpus(s.ID)
+	}
+}
+
+// guessCorpus reads a scenario's id for what its prompts are like, where the
+// file does not say.
+func guessCorpus(id string) string {
+	for _, word := range []struct{ part, corpus string }{
+		{"rag", "rag"}, {"retriev", "rag"}, {"agent", "agent"}, {"tool", "agent"}, {"code", "code"},
+	} {
+		if strings.Contains(id, word.part) {
+			return word.corpus
+		}
+	}
+	return "prose"
+}
+
+func (r *reader) match(v node, what string, s *Scenario) {
+	s.Match = r.string(v, what)
+	if r.err != nil {
+		return
+	}
+	compiled, err := compile(s.Match)
+	if err != nil {
+		r.fail(v.at, "%s: %v", what, err)
+		return
+	}
+	s.match = compiled
+}
