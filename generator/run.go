@@ -6,9 +6,16 @@ package generator
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"net/http"
+	"sync"
 	"time"
 
 	"go.opentelemetry.io/otel/trace"
+
+	"weir/store/call"
 )
 
 // Run is one run of a plan against a target. Plan, Target.BaseURL and Tracer are
@@ -27,22 +34,253 @@ type Run struct {
 	// one at a time, and one at the end.
 	OnProgress    func(Progress)
 	ProgressEvery time.Duration
+
+	transport http.RoundTripper // in tests; nil: our own
+}
+
+// NewRunID gives a run's name: 8 hex digits, unlikely to come twice.
+func NewRunID() string {
+	var b [4]byte
+	rand.Read(b[:]) //nolint:errcheck // it never fails
+	return hex.EncodeToString(b[:])
+}
+
+// running is a run under way.
+type running struct {
+	*Run
+	client *client
+	tally  *tally
+	places chan struct{} // as many as there may be calls at once; nil: any number
+	start  call.Instant
+
+	stop   context.Context // ends when no more is to be sent
+	cancel context.CancelFunc
+	once   sync.Once
+	fault  error // why the run ended itself; set once
+
+	calls context.Context // ends when calls are to be broken off
+	wg    sync.WaitGroup  // sessions
 }
 
 // Do sends the plan and returns when every call has ended. When ctx ends, no
 // more is sent and what is under way is awaited; when hard ends, that is broken
 // off too. Both give the result so far, marked Partial. The error is of a run
-// that could not begin; what went wrong with calls is in the result.
-func (r *Run) Do(ctx, hard context.Context) (*Result, error) { panic("not yet") }
+// that could not begin, or of a trace that could not be read on; what went
+// wrong with calls is in the result.
+func (r *Run) Do(ctx, hard context.Context) (*Result, error) {
+	base, err := r.Target.parse()
+	switch {
+	case err != nil:
+		return nil, err
+	case r.Plan == nil || r.Tracer == nil:
+		return nil, errors.New("run: needs a plan and a tracer")
+	}
+	if r.ID == "" {
+		r.ID = NewRunID()
+	}
+	trip := r.transport
+	if trip == nil {
+		own := newTransport(&r.Target)
+		defer own.CloseIdleConnections()
+		trip = own
+	}
+	stop, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(hard, cancel)()
 
-// Preflight proves base URL, key, model id, streaming and usage with one small
-// request of each API and model of the plan, outside any run. The error says
-// which of these it is and what to do; warnings name what works but not fully.
-func (r *Run) Preflight(ctx context.Context) (warnings []string, err error) { panic("not yet") }
+	length := r.Plan.Length()
+	u := &running{Run: r, tally: newTally(r.Plan.scenarios(), length), stop: stop, cancel: cancel, calls: hard}
+	u.client = newClient(r, base, r.timeout(), trip)
+	if n := r.maxInFlight(); n > 0 {
+		u.places = make(chan struct{}, n)
+	}
+	result := &Result{RunID: r.ID, Seed: r.Plan.Seed, Length: length}
+	err = u.play(result)
+	result.Partial = ctx.Err() != nil || hard.Err() != nil
+	result.Took = time.Duration(call.Now() - u.start)
+	u.tally.result(result)
+	u.judge(result)
+	return result, err
+}
 
-// Limits says where this machine's limits (open files, ephemeral ports) are too
-// low for the plan; nil when they are not.
-func (r *Run) Limits() (warnings []string) { panic("not yet") }
+func (r *Run) timeout() time.Duration {
+	if r.Timeout == 0 && r.Plan.Model != nil {
+		return r.Plan.Model.Timeout
+	}
+	return r.Timeout
+}
 
-// NewRunID gives a run's name: 8 hex digits, unlikely to come twice.
-func NewRunID() string { panic("not yet") }
+func (r *Run) maxInFlight() int {
+	if r.MaxInFlight == 0 && r.Plan.Model != nil {
+		return r.Plan.Model.MaxInFlight
+	}
+	return r.MaxInFlight
+}
+
+// lead is the time between the first prompts' being ready and the run's start.
+const lead = 20 * time.Millisecond
+
+// play sends all sessions and waits for them.
+func (u *running) play(result *Result) error {
+	ahead := u.prepareAhead()
+	defer ahead.close()
+	primed := ahead.prime(u.stop)
+	u.start = call.Now() + call.Instant(lead)
+	result.Started = u.start.Time()
+	u.tally.begin(u.start)
+	cpu := startCPU()
+	report := u.report()
+	for _, job := range primed {
+		u.launch(job)
+	}
+	for job := range ahead.queue {
+		u.launch(job)
+	}
+	result.CPU = cpu.share() // while sending: the wait for the last answers would thin it
+	u.wg.Wait()
+	report()
+	ahead.close()
+	return errors.Join(ahead.err, u.fault)
+}
+
+// fail ends the run: a request that cannot be written is the plan's fault, and
+// others of its kind would follow.
+func (u *running) fail(err error) {
+	u.once.Do(func() { u.fault = err })
+	u.cancel()
+}
+
+// launch waits for a session's instant, and lets it go.
+func (u *running) launch(j *job) {
+	going := u.sleep(u.start+call.Instant(j.session.Due)) && j.wait(u.stop) && u.stop.Err() == nil
+	j.release()
+	if going {
+		u.wg.Go(func() { u.session(j) })
+	}
+}
+
+// sleep waits until an instant; false when the run stops before.
+func (u *running) sleep(until call.Instant) bool {
+	wait := time.Duration(until - call.Now())
+	if wait <= 0 {
+		return u.stop.Err() == nil
+	}
+	t := time.NewTimer(wait)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-u.stop.Done():
+		return false
+	}
+}
+
+// session sends the turns of one session. A turn is due at the planned end of
+// the one before, which is its due and the time that its answer took, and the
+// time to think: what our own client was late by is never forgiven.
+func (u *running) session(j *job) {
+	s := &j.session
+	if j.err != nil {
+		u.fail(j.err)
+		u.tally.skipped(s, len(s.Turns))
+		return
+	}
+	due := u.start + call.Instant(s.Due)
+	p := j.first
+	j.first = nil
+	for turn := range s.Turns {
+		if turn > 0 {
+			due += call.Instant(s.Turns[turn].Think)
+			if !u.sleep(due) {
+				u.tally.skipped(s, len(s.Turns)-turn)
+				return
+			}
+		}
+		c, a := u.turn(s, turn, p, due)
+		if c == nil {
+			u.tally.skipped(s, len(s.Turns)-turn)
+			return
+		}
+		if turn+1 == len(s.Turns) {
+			return
+		}
+		if c.Outcome != call.OK {
+			u.tally.skipped(s, len(s.Turns)-turn-1)
+			return
+		}
+		took := c.Done - c.Arrived
+		due += took
+		var err error
+		if p, err = j.conversation.next(turn+1, a, trusted(c)); err != nil {
+			u.fail(err)
+			u.tally.skipped(s, len(s.Turns)-turn-1)
+			return
+		}
+	}
+}
+
+// turn sends one request, as soon as there is a place for it; nil when the run
+// stops first.
+func (u *running) turn(s *Session, turn int, p *prepared, due call.Instant) (*call.Call, *answer) {
+	u.tally.came(due)
+	if u.places != nil {
+		select {
+		case u.places <- struct{}{}:
+		default:
+			u.tally.waited()
+			select {
+			case u.places <- struct{}{}:
+			case <-u.stop.Done():
+				return nil, nil
+			}
+		}
+		defer func() { <-u.places }()
+	}
+	var a *answer
+	if turn+1 < len(s.Turns) {
+		a = &answer{}
+	}
+	u.tally.sending(s)
+	c := u.client.begin(s, turn, p, due)
+	err := u.client.send(u.calls, c, p, a)
+	u.tally.ended(s, c, err)
+	return c, a
+}
+
+// report starts the progress snapshots and gives what ends them.
+func (u *running) report() (end func()) {
+	if u.OnProgress == nil {
+		return func() {}
+	}
+	every := u.ProgressEvery
+	if every <= 0 {
+		every = time.Second
+	}
+	var last Progress
+	show := func() {
+		p := u.tally.progress(last)
+		p.RunID = u.ID
+		p.Draining = u.stop.Err() != nil || p.Elapsed > p.Length
+		last = p
+		u.OnProgress(p)
+	}
+	quit := make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		t := time.NewTicker(every)
+		defer t.Stop()
+		for {
+			select {
+			case <-t.C:
+				show()
+			case <-quit:
+				return
+			}
+		}
+	})
+	return func() {
+		close(quit)
+		wg.Wait()
+		show()
+	}
+}

@@ -1,0 +1,160 @@
+package generator
+
+import (
+	"maps"
+	"sync"
+	"time"
+
+	"weir/store/call"
+)
+
+// tally counts what a run does while it does it.
+type tally struct {
+	mu     sync.Mutex
+	start  call.Instant
+	length time.Duration
+
+	due, sent, notSent, late, warm int
+	dueInTime, sentInTime          int // within the plan's length
+	inFlight, inFlightHi           int
+	capWaits                       int
+	exhausted                      map[string]int // what ran out → how often
+
+	lag, ttft, response sketch
+	scenarios           map[string]*scenarioTally
+	order               []string
+}
+
+type scenarioTally struct {
+	sent, notSent, ok int
+	failed            map[call.Outcome]int
+	ttft, response    sketch
+}
+
+func newTally(scenarios []string, length time.Duration) *tally {
+	t := &tally{length: length, scenarios: map[string]*scenarioTally{}, order: scenarios, exhausted: map[string]int{}}
+	for _, name := range scenarios {
+		t.scenarios[name] = &scenarioTally{failed: map[call.Outcome]int{}}
+	}
+	return t
+}
+
+func (t *tally) begin(start call.Instant) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.start = start
+}
+
+// came counts a request whose instant has come.
+func (t *tally) came(due call.Instant) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.due++
+	if time.Duration(due-t.start) <= t.length {
+		t.dueInTime++
+	}
+}
+
+func (t *tally) waited() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.capWaits++
+}
+
+// sending counts a request that goes out now.
+func (t *tally) sending(s *Session) {
+	now := call.Now()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.sent++
+	if time.Duration(now-t.start) <= t.length {
+		t.sentInTime++
+	}
+	t.inFlight++
+	t.inFlightHi = max(t.inFlightHi, t.inFlight)
+	if s.WarmUp {
+		t.warm++
+	} else {
+		t.scenarios[s.Scenario].sent++
+	}
+}
+
+// ended counts how a call went.
+func (t *tally) ended(s *Session, c *call.Call, err error) {
+	resource := exhausted(err)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.inFlight--
+	if resource != "" {
+		t.exhausted[resource]++
+	}
+	lag := max(time.Duration(c.Arrived-c.Due), 0)
+	t.lag.add(lag)
+	if lag > LateAfter {
+		t.late++
+	}
+	if s.WarmUp {
+		return
+	}
+	sc := t.scenarios[s.Scenario]
+	if c.Outcome != call.OK {
+		sc.failed[c.Outcome]++
+		return
+	}
+	sc.ok++
+	if d, ok := c.TTFTUpstream(); ok {
+		t.ttft.add(d)
+		sc.ttft.add(d)
+	}
+	if d, ok := c.TTFTResponse(); ok {
+		t.response.add(d)
+		sc.response.add(d)
+	}
+}
+
+// skipped counts requests that will not be sent.
+func (t *tally) skipped(s *Session, n int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.notSent += n
+	if !s.WarmUp {
+		t.scenarios[s.Scenario].notSent += n
+	}
+}
+
+// perScenario needs the lock.
+func (t *tally) perScenario() []ScenarioResult {
+	list := make([]ScenarioResult, len(t.order))
+	for i, name := range t.order {
+		sc := t.scenarios[name]
+		list[i] = ScenarioResult{Scenario: name, Sent: sc.sent, NotSent: sc.notSent, OK: sc.ok, Failed: maps.Clone(sc.failed),
+			TTFT: sc.ttft.quantiles(), Response: sc.response.quantiles()}
+	}
+	return list
+}
+
+// result gives the figures of the run's end.
+func (t *tally) result(r *Result) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	r.Sent, r.NotSent, r.Planned = t.sent, t.notSent, t.sent+t.notSent
+	r.Late, r.WarmUp, r.CapWaits, r.InFlightHi = t.late, t.warm, t.capWaits, t.inFlightHi
+	if s := min(t.length, r.Took).Seconds(); s > 0 {
+		r.PlannedRate, r.SentRate = float64(t.dueInTime)/s, float64(t.sentInTime)/s
+	}
+	r.Lag, r.TTFT, r.Response = t.lag.quantiles(), t.ttft.quantiles(), t.response.quantiles()
+	r.PerScenario = t.perScenario()
+}
+
+// progress gives a snapshot; rates are over the time since the one before.
+func (t *tally) progress(before Progress) Progress {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	p := Progress{Length: t.length, Planned: t.due, Sent: t.sent, NotSent: t.notSent, InFlight: t.inFlight,
+		LagP99: t.lag.quantile(0.99), Scenarios: t.perScenario()}
+	p.Elapsed = time.Duration(call.Now() - t.start)
+	if s := (p.Elapsed - max(before.Elapsed, 0)).Seconds(); s > 0 {
+		p.PlannedRate, p.SentRate = float64(p.Planned-before.Planned)/s, float64(p.Sent-before.Sent)/s
+	}
+	return p
+}

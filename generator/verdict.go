@@ -1,0 +1,101 @@
+package generator
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"syscall"
+	"time"
+)
+
+// The generator is honest about itself: a run during which it could not keep
+// its plan is invalid, whatever the endpoint did. The reasons are those of a
+// client that is too slow:
+//
+//   - Lag. The 99th percentile of send − due may be 10 ms, or 1 % of the median
+//     TTFT where that is less: a lag that is small beside 400 ms is not beside
+//     a TTFT of 100 ms. Below lagFloor it is never held against a run. A
+//     process that sleeps until an instant is woken up to a millisecond late
+//     by the kernel's timer alone, and later when another goroutine holds the
+//     core; 1 % of a TTFT of 50 ms would be half a millisecond, which no run
+//     could keep and which two views of one call are allowed to differ by
+//     anyway (2 ms + 2 %).
+//   - CPU. The process took over 90 % of the cores that it may use.
+//   - Calls had to wait for a place among those allowed in flight.
+//   - Ports or files ran out.
+const (
+	lagMost  = 10 * time.Millisecond
+	lagShare = 0.01
+	lagFloor = 2 * time.Millisecond
+	cpuMost  = 0.9
+)
+
+// lagLimit is the lag that a run with this median TTFT may have; a run without
+// one (0) may have lagMost.
+func lagLimit(ttft time.Duration) time.Duration {
+	if ttft <= 0 {
+		return lagMost
+	}
+	return min(lagMost, max(lagFloor, time.Duration(lagShare*float64(ttft))))
+}
+
+// judge names the verdict of a run whose figures are in r.
+func (u *running) judge(r *Result) {
+	u.tally.mu.Lock()
+	exhausted := maps.Clone(u.tally.exhausted)
+	u.tally.mu.Unlock()
+	r.Reasons = reasons(r, cap(u.places), exhausted)
+	r.Verdict = Valid
+	if len(r.Reasons) > 0 {
+		r.Verdict = InvalidClient
+	}
+}
+
+// reasons are why the figures of a run cannot be trusted; none when they can.
+func reasons(r *Result, places int, exhausted map[string]int) []string {
+	var list []string
+	if limit := lagLimit(r.TTFT.P50); r.Lag.P99 > limit {
+		why := "the most that any run may have"
+		if limit < lagMost {
+			why = fmt.Sprintf("1 %% of the median TTFT of %s, at least %s", round(r.TTFT.P50), lagFloor)
+		}
+		list = append(list, fmt.Sprintf("lag p99 %s is above %s (%s): requests left later than planned", round(r.Lag.P99), round(limit), why))
+	}
+	if r.CPU > cpuMost {
+		list = append(list, fmt.Sprintf("this process used %.0f %% of its CPU cores, above %.0f %%", 100*r.CPU, 100*cpuMost))
+	}
+	if r.CapWaits > 0 {
+		list = append(list, fmt.Sprintf("the limit of %d calls in flight was reached: %d requests waited for a place", places, r.CapWaits))
+	}
+	for _, resource := range slices.Sorted(maps.Keys(exhausted)) {
+		list = append(list, fmt.Sprintf("%s ran out: %d calls failed by it", resource, exhausted[resource]))
+	}
+	return list
+}
+
+// exhausted names what ran out on this machine; empty when nothing did.
+func exhausted(err error) string {
+	switch {
+	case err == nil:
+		return ""
+	case errors.Is(err, syscall.EADDRNOTAVAIL):
+		return "local ports"
+	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
+		return "open files"
+	}
+	return ""
+}
+
+// round shortens a duration to three digits or so.
+func round(d time.Duration) time.Duration {
+	switch {
+	case d > 10*time.Second:
+		return d.Round(100 * time.Millisecond)
+	case d > 100*time.Millisecond:
+		return d.Round(time.Millisecond)
+	case d > time.Millisecond:
+		return d.Round(10 * time.Microsecond)
+	}
+	return d.Round(time.Microsecond)
+}
