@@ -1,0 +1,304 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracegrpc"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
+	"go.opentelemetry.io/otel/sdk/resource"
+	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
+	resourcepb "go.opentelemetry.io/proto/otlp/resource/v1"
+	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
+
+	"weir/store/call"
+)
+
+const (
+	sendRows    = 512
+	sendTimeout = 10 * time.Second
+	firstRetry  = time.Second
+	longRetry   = 30 * time.Second
+)
+
+// Outbox sends the spans in the database to a collector by OTLP, in the order
+// in which they were written. How far it has come is kept in the database, so
+// that a collector that is down loses nothing and delays nobody: what it did
+// not take is sent when it can be, by this process or the next one with the
+// same target. Each span is sent at least once, under the same ids.
+type Outbox struct {
+	db       *DB
+	target   string
+	writer   int64
+	client   otlptrace.Client
+	resource *resourcepb.Resource
+	log      *slog.Logger
+
+	wake    chan struct{}
+	stop    chan struct{}
+	done    chan struct{}
+	cancel  context.CancelFunc
+	sent    atomic.Int64
+	failed  atomic.Int64
+	lastErr atomic.Pointer[error]
+}
+
+// newOutbox is nil where the environment configures no collector.
+func newOutbox(ctx context.Context, db *DB, r *Recorder, res *resource.Resource, o TracingOptions) (*Outbox, error) {
+	target, protocol := otlpTarget(o.Env)
+	if target == "" {
+		return nil, nil
+	}
+	var client otlptrace.Client
+	switch protocol {
+	case "grpc":
+		client = otlptracegrpc.NewClient(otlptracegrpc.WithRetry(otlptracegrpc.RetryConfig{Enabled: false}))
+	case "http/protobuf", "":
+		client = otlptracehttp.NewClient(otlptracehttp.WithRetry(otlptracehttp.RetryConfig{Enabled: false}))
+	default:
+		return nil, fmt.Errorf("OTEL_EXPORTER_OTLP_PROTOCOL=%s: want grpc or http/protobuf", protocol)
+	}
+	run, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	b := &Outbox{
+		db: db, target: target, writer: r.writer, client: client, log: o.Log, cancel: cancel,
+		resource: &resourcepb.Resource{Attributes: keyValues(res.Attributes())},
+		wake:     make(chan struct{}, 1), stop: make(chan struct{}), done: make(chan struct{}),
+	}
+	if b.log == nil {
+		b.log = slog.New(slog.DiscardHandler)
+	}
+	if _, err := db.write.ExecContext(ctx, "INSERT OR IGNORE INTO export_cursor (target, writer, last_id) VALUES (?, ?, (SELECT coalesce(max(id), 0) FROM spans))", target, r.writer); err != nil {
+		cancel()
+		return nil, fmt.Errorf("database %s: %w", db.Path, explain(err))
+	}
+	if err := client.Start(run); err != nil {
+		cancel()
+		return nil, fmt.Errorf("OTLP to %s: %w", target, err)
+	}
+	wrote := func(int64) { b.stir() }
+	r.wrote.Store(&wrote)
+	go b.run(run)
+	return b, nil
+}
+
+// otlpTarget reads where spans are to be sent, by the variables of the
+// OpenTelemetry specification; empty for nowhere.
+func otlpTarget(env func(string) (string, bool)) (target, protocol string) {
+	get := func(names ...string) string {
+		for _, name := range names {
+			if v, ok := env(name); ok && v != "" {
+				return v
+			}
+		}
+		return ""
+	}
+	if strings.EqualFold(get("OTEL_SDK_DISABLED"), "true") || get("OTEL_TRACES_EXPORTER") == "none" {
+		return "", ""
+	}
+	return get("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"),
+		get("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
+}
+
+// Sent is how many spans the collector took, Failed how many attempts to send
+// some it did not.
+func (b *Outbox) Sent() int64   { return b.sent.Load() }
+func (b *Outbox) Failed() int64 { return b.failed.Load() }
+
+// Err is why the last attempt failed; nil when it did not.
+func (b *Outbox) Err() error {
+	if err := b.lastErr.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+// Waiting is how many spans of the database are yet to be sent to the target.
+func (b *Outbox) Waiting(ctx context.Context) (n int64, err error) {
+	err = b.db.read.QueryRowContext(ctx, `SELECT count(*) FROM spans s JOIN export_cursor c ON c.writer = s.writer
+		WHERE c.target = ? AND s.id > c.last_id AND s.sampled = 1`, b.target).Scan(&n)
+	return n, err
+}
+
+func (b *Outbox) stir() {
+	select {
+	case b.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (b *Outbox) run(ctx context.Context) {
+	defer close(b.done)
+	wait := firstRetry
+	for {
+		err := b.sendAll(ctx)
+		var again <-chan time.Time
+		if err != nil {
+			again = time.After(wait)
+			wait = min(2*wait, longRetry)
+		} else {
+			wait = firstRetry
+		}
+		wake := b.wake
+		if err != nil {
+			wake = nil // new spans do not make the collector well
+		}
+		select {
+		case <-b.stop:
+			_ = b.sendAll(ctx) // told by Err
+			return
+		case <-wake:
+		case <-again:
+		}
+	}
+}
+
+// sendAll sends what waits: this process's spans, and those that processes
+// which have ended left for the same target.
+func (b *Outbox) sendAll(ctx context.Context) error {
+	writers, err := b.writers(ctx)
+	for _, w := range writers {
+		for more := true; more && err == nil; {
+			more, err = b.sendBatch(ctx, w)
+		}
+	}
+	if err == nil {
+		b.lastErr.Store(nil)
+		return nil
+	}
+	b.failed.Add(1)
+	if b.lastErr.Swap(&err) == nil {
+		b.log.Warn("the collector does not take spans; they are kept and sent later", "target", b.target, "error", call.Redact(err.Error()))
+	}
+	return err
+}
+
+func (b *Outbox) writers(ctx context.Context) ([]int64, error) {
+	rows, err := b.db.read.QueryContext(ctx, `SELECT c.writer, w.pid, w.heartbeat_ns, w.ended_ns FROM export_cursor c JOIN writers w ON w.id = c.writer
+		WHERE c.target = ? AND (c.writer = ? OR c.last_id < (SELECT max(id) FROM spans WHERE writer = c.writer)) ORDER BY c.writer`, b.target, b.writer)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var all []int64
+	for rows.Next() {
+		var id, heartbeat int64
+		var pid int
+		var ended *int64
+		if err := rows.Scan(&id, &pid, &heartbeat, &ended); err != nil {
+			return nil, err
+		}
+		if id == b.writer || ended != nil || (pid != os.Getpid() && gone(pid, time.Unix(0, heartbeat))) {
+			all = append(all, id)
+		}
+	}
+	return all, rows.Err()
+}
+
+// sendBatch sends the next spans of one writer.
+func (b *Outbox) sendBatch(ctx context.Context, writer int64) (more bool, err error) {
+	var cursor int64
+	if err := b.db.read.QueryRowContext(ctx, "SELECT last_id FROM export_cursor WHERE target = ? AND writer = ?", b.target, writer).Scan(&cursor); err != nil {
+		return false, err
+	}
+	last, n := cursor, 0
+	var batch []*tracepb.Span
+	for id, f := range b.db.spans(ctx, selectSpan+" WHERE s.id > ? AND s.writer = ? ORDER BY s.id LIMIT ?", cursor, writer, sendRows) {
+		if f.err != nil {
+			return false, f.err
+		}
+		last, n = id, n+1
+		if f.sampled {
+			batch = append(batch, span(f.call))
+		}
+	}
+	if n == 0 {
+		return false, nil
+	}
+	if len(batch) > 0 {
+		send, cancel := context.WithTimeout(ctx, sendTimeout)
+		defer cancel()
+		err := b.client.UploadTraces(send, []*tracepb.ResourceSpans{{
+			Resource:   b.resource,
+			ScopeSpans: []*tracepb.ScopeSpans{{Scope: &commonpb.InstrumentationScope{Name: "weir"}, Spans: batch}},
+		}})
+		// A collector that took a part must not be sent that part again.
+		if err != nil && !strings.Contains(err.Error(), "OTLP partial success") {
+			return false, err
+		}
+		b.sent.Add(int64(len(batch)))
+	}
+	if _, err := b.db.write.ExecContext(ctx, "UPDATE export_cursor SET last_id = ? WHERE target = ? AND writer = ?", last, b.target, writer); err != nil {
+		return false, err
+	}
+	return n == sendRows, nil
+}
+
+// shutdown makes a last attempt, which ctx ends.
+func (b *Outbox) shutdown(ctx context.Context) error {
+	close(b.stop)
+	select {
+	case <-b.done:
+	case <-ctx.Done():
+	}
+	b.cancel()
+	<-b.done
+	err := b.client.Stop(context.WithoutCancel(ctx))
+	if b.Err() != nil && !errors.Is(b.Err(), context.Canceled) {
+		b.log.Warn("spans were not sent and are kept for the next time", "target", b.target)
+	}
+	return err
+}
+
+// span is a call as OTLP has it.
+func span(c *call.Call) *tracepb.Span {
+	s := &tracepb.Span{
+		TraceId: c.TraceID[:], SpanId: c.SpanID[:], Name: c.SpanName(), Kind: tracepb.Span_SPAN_KIND_CLIENT,
+		StartTimeUnixNano: uint64(c.Started().UnixNano()), EndTimeUnixNano: uint64(c.Done.Time().UnixNano()),
+		Attributes: keyValues(c.Attributes()), Flags: 1,
+	}
+	if c.ParentSpan != [8]byte{} {
+		s.ParentSpanId = c.ParentSpan[:]
+	}
+	if code, message := c.SpanStatus(); code == codes.Error {
+		s.Status = &tracepb.Status{Code: tracepb.Status_STATUS_CODE_ERROR, Message: message}
+	}
+	return s
+}
+
+func keyValues(list []attribute.KeyValue) []*commonpb.KeyValue {
+	out := make([]*commonpb.KeyValue, 0, len(list))
+	for _, kv := range list {
+		out = append(out, &commonpb.KeyValue{Key: string(kv.Key), Value: value(kv.Value)})
+	}
+	return out
+}
+
+func value(v attribute.Value) *commonpb.AnyValue {
+	str := func(s string) *commonpb.AnyValue {
+		return &commonpb.AnyValue{Value: &commonpb.AnyValue_StringValue{StringValue: s}}
+	}
+	switch v.Type() {
+	case attribute.BOOL:
+		return &commonpb.AnyValue{Value: &commonpb.AnyValue_BoolValue{BoolValue: v.AsBool()}}
+	case attribute.INT64:
+		return &commonpb.AnyValue{Value: &commonpb.AnyValue_IntValue{IntValue: v.AsInt64()}}
+	case attribute.FLOAT64:
+		return &commonpb.AnyValue{Value: &commonpb.AnyValue_DoubleValue{DoubleValue: v.AsFloat64()}}
+	case attribute.STRINGSLICE:
+		var list []*commonpb.AnyValue
+		for _, s := range v.AsStringSlice() {
+			list = append(list, str(s))
+		}
+		return &commonpb.AnyValue{Value: &commonpb.AnyValue_ArrayValue{ArrayValue: &commonpb.ArrayValue{Values: list}}}
+	}
+	return str(v.Emit())
+}

@@ -1,0 +1,417 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+
+	"weir/store/call"
+)
+
+const (
+	queueLength = 16_384
+	batchRows   = 512
+	batchWait   = 150 * time.Millisecond // how long an ended call waits for others
+	tick        = 250 * time.Millisecond // how often calls in flight are written down
+	fullWait    = 100 * time.Millisecond // how long an ending call waits for room
+)
+
+// Recorder is a span processor that writes weir's spans to the database, in
+// batches of its own goroutine. Nothing of it stands in the way of a request:
+// a span is queued when its call has ended. When the queue is full the ending
+// call waits a moment, and what finds no room even then is lost and counted.
+// Spans that are not weir's calls are passed over.
+type Recorder struct {
+	db     *DB
+	writer int64
+	names  *names
+	// wrote is told the last id after each batch; nil when nobody listens.
+	wrote atomic.Pointer[func(lastID int64)]
+
+	queue chan sdktrace.ReadOnlySpan
+	flush chan chan error
+	stop  chan struct{}
+	done  chan struct{}
+	once  sync.Once
+
+	mu   sync.Mutex
+	open map[[8]byte]*openCall
+
+	written, lost, waiting atomic.Int64
+	lastErr                atomic.Pointer[error]
+}
+
+// openCall is a call in flight.
+type openCall struct {
+	trace [16]byte
+	start time.Time
+	attrs []attribute.KeyValue
+	kept  bool // stands in the table; the writer's own
+}
+
+// NewRecorder begins to record. version is weir's own, kept with the process.
+func NewRecorder(ctx context.Context, db *DB, version string) (*Recorder, error) {
+	now := time.Now().UnixNano()
+	res, err := db.write.ExecContext(ctx, "INSERT INTO writers (pid, started_ns, heartbeat_ns, version) VALUES (?, ?, ?, ?)", os.Getpid(), now, now, version)
+	if err != nil {
+		return nil, fmt.Errorf("database %s: %w", db.Path, explain(err))
+	}
+	id, err := res.LastInsertId()
+	if err != nil {
+		return nil, err
+	}
+	r := &Recorder{
+		db: db, writer: id, names: newNames(),
+		queue: make(chan sdktrace.ReadOnlySpan, queueLength), flush: make(chan chan error),
+		stop: make(chan struct{}), done: make(chan struct{}), open: map[[8]byte]*openCall{},
+	}
+	go r.run()
+	return r, nil
+}
+
+// Written is how many calls are in the database, Lost how many could not be
+// written and never will be, Waiting how many ended calls are not written yet.
+func (r *Recorder) Written() int64 { return r.written.Load() }
+func (r *Recorder) Lost() int64    { return r.lost.Load() }
+func (r *Recorder) Waiting() int64 { return r.waiting.Load() }
+
+// Err is why the last batch could not be written; nil when it could.
+func (r *Recorder) Err() error {
+	if err := r.lastErr.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+// OnStart takes down that a call is in flight.
+func (r *Recorder) OnStart(_ context.Context, s sdktrace.ReadWriteSpan) {
+	attrs := s.Attributes()
+	if !isCall(attrs) {
+		return
+	}
+	sc := s.SpanContext()
+	r.mu.Lock()
+	r.open[sc.SpanID()] = &openCall{trace: sc.TraceID(), start: s.StartTime(), attrs: attrs}
+	r.mu.Unlock()
+}
+
+func isCall(attrs []attribute.KeyValue) bool {
+	for _, kv := range attrs {
+		if kv.Key == "weir.side" {
+			return true
+		}
+	}
+	return false
+}
+
+// OnEnd queues an ended call.
+func (r *Recorder) OnEnd(s sdktrace.ReadOnlySpan) {
+	if !isCall(s.Attributes()) {
+		return
+	}
+	r.waiting.Add(1)
+	select {
+	case <-r.stop: // after Shutdown nothing can be written
+		r.lose(1)
+		return
+	default:
+	}
+	select {
+	case r.queue <- s:
+		return
+	default:
+	}
+	timer := time.NewTimer(fullWait)
+	defer timer.Stop()
+	select {
+	case r.queue <- s:
+	case <-timer.C:
+		r.lose(1)
+	}
+}
+
+func (r *Recorder) lose(n int) {
+	r.lost.Add(int64(n))
+	r.waiting.Add(-int64(n))
+}
+
+// ForceFlush writes all that has ended before.
+func (r *Recorder) ForceFlush(ctx context.Context) error {
+	answer := make(chan error, 1)
+	select {
+	case r.flush <- answer:
+	case <-r.done:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	select {
+	case err := <-answer:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Shutdown writes all that has ended and stops. Calls that end later are lost,
+// so streams are drained before. It gives up when ctx ends.
+func (r *Recorder) Shutdown(ctx context.Context) error {
+	r.once.Do(func() { close(r.stop) })
+	select {
+	case <-r.done:
+		return r.Err()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// run is the only writer.
+func (r *Recorder) run() {
+	defer close(r.done)
+	ticker := time.NewTicker(tick)
+	defer ticker.Stop()
+	var batch []sdktrace.ReadOnlySpan
+	var due <-chan time.Time
+	write := func() error {
+		batch = r.take(batch)
+		err := r.writeBatch(batch)
+		if err == nil {
+			batch = batch[:0]
+		} else {
+			// Kept and tried again, while there is room for what comes.
+			due = time.After(tick)
+		}
+		return err
+	}
+	for {
+		// A batch that cannot be written takes no more in.
+		queue := r.queue
+		if len(batch) >= batchRows {
+			queue = nil
+		}
+		select {
+		case s := <-queue:
+			batch = append(batch, s)
+			if len(batch) == 1 && due == nil {
+				due = time.After(batchWait)
+			}
+			if len(batch) < batchRows || r.Err() != nil {
+				continue
+			}
+			due = nil
+			_ = write() // told by Err
+		case <-due:
+			due = nil
+			_ = write() // told by Err
+		case <-ticker.C:
+			if r.Err() == nil && (len(batch) > 0 || r.anyOpen()) {
+				_ = write() // told by Err
+			}
+		case answer := <-r.flush:
+			var err error
+			for err = write(); err == nil && len(r.queue) > 0; err = write() {
+			}
+			answer <- err
+		case <-r.stop:
+			r.finish(batch)
+			return
+		}
+	}
+}
+
+// take fills a batch from the queue without waiting.
+func (r *Recorder) take(batch []sdktrace.ReadOnlySpan) []sdktrace.ReadOnlySpan {
+	for len(batch) < batchRows {
+		select {
+		case s := <-r.queue:
+			batch = append(batch, s)
+		default:
+			return batch
+		}
+	}
+	return batch
+}
+
+// lastTries is how often the rest is tried to be written at the end.
+const lastTries = 8
+
+// finish writes what is left. What cannot be written after some tries is lost.
+func (r *Recorder) finish(batch []sdktrace.ReadOnlySpan) {
+	for tries := 0; ; {
+		batch = r.take(batch)
+		err := r.writeBatch(batch)
+		if err == nil {
+			if batch = batch[:0]; len(r.queue) == 0 {
+				break
+			}
+			continue
+		}
+		if tries++; tries >= lastTries {
+			r.lose(len(batch) + len(r.queue))
+			break
+		}
+		time.Sleep(tick)
+	}
+	now := time.Now().UnixNano()
+	_, _ = r.db.write.Exec("UPDATE writers SET ended_ns = ?, heartbeat_ns = ?, lost = ? WHERE id = ?", now, now, r.lost.Load(), r.writer)
+	_, _ = r.db.write.Exec("DELETE FROM in_flight WHERE writer = ?", r.writer)
+	_, _ = r.db.write.Exec("PRAGMA wal_checkpoint(TRUNCATE)")
+}
+
+func (r *Recorder) anyOpen() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.open) > 0
+}
+
+// writeBatch writes ended calls and the calls in flight in one transaction.
+func (r *Recorder) writeBatch(batch []sdktrace.ReadOnlySpan) error {
+	last, err := r.transaction(batch)
+	if err != nil {
+		r.names.forget() // some of them may have been rolled back
+		err = fmt.Errorf("database %s: %w", r.db.Path, explain(err))
+		r.lastErr.Store(&err)
+		return err
+	}
+	r.lastErr.Store(nil)
+	r.written.Add(int64(len(batch)))
+	r.waiting.Add(-int64(len(batch)))
+	if wrote := r.wrote.Load(); wrote != nil && last > 0 {
+		(*wrote)(last)
+	}
+	return nil
+}
+
+func (r *Recorder) transaction(batch []sdktrace.ReadOnlySpan) (last int64, err error) {
+	tx, err := r.db.write.Begin()
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = tx.Rollback() }() // after a commit it does nothing
+	if len(batch) > 0 {
+		insert, err := tx.Prepare(insertSpan)
+		if err != nil {
+			return 0, err
+		}
+		defer insert.Close()
+		for _, s := range batch {
+			c, ok := call.FromSpan(s)
+			if !ok {
+				continue
+			}
+			values, err := row(c, r.writer, s.SpanContext().IsSampled(), func(name string) (int64, error) { return r.names.id(tx, name) })
+			if err != nil {
+				return 0, err
+			}
+			res, err := insert.Exec(values...)
+			if err != nil {
+				return 0, err
+			}
+			if last, err = res.LastInsertId(); err != nil {
+				return 0, err
+			}
+		}
+	}
+	settle, err := r.inFlight(tx, batch)
+	if err != nil {
+		return 0, err
+	}
+	if _, err := tx.Exec("UPDATE writers SET heartbeat_ns = ?, lost = ? WHERE id = ?", time.Now().UnixNano(), r.lost.Load(), r.writer); err != nil {
+		return 0, err
+	}
+	if err := tx.Commit(); err != nil {
+		return 0, err
+	}
+	settle()
+	return last, nil
+}
+
+// inFlight brings the table of calls in flight up to date: those of the batch
+// leave it, those that were still open come in. A call that ends between two
+// ticks never stands there. settle takes the changes over once they are
+// committed.
+func (r *Recorder) inFlight(tx *sql.Tx, batch []sdktrace.ReadOnlySpan) (settle func(), err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	ended := make(map[[8]byte]bool, len(batch))
+	for _, s := range batch {
+		id := [8]byte(s.SpanContext().SpanID())
+		ended[id] = true
+		if o := r.open[id]; o != nil && o.kept {
+			if _, err := tx.Exec("DELETE FROM in_flight WHERE span_id = ?", id[:]); err != nil {
+				return nil, err
+			}
+		}
+	}
+	var kept []*openCall
+	for id, o := range r.open {
+		if o.kept || ended[id] || time.Since(o.start) < tick {
+			continue
+		}
+		properties := map[string]any{}
+		for _, kv := range o.attrs {
+			properties[string(kv.Key)] = kv.Value.AsInterface()
+		}
+		b, err := json.Marshal(properties)
+		if err != nil {
+			return nil, err
+		}
+		if _, err := tx.Exec("INSERT OR REPLACE INTO in_flight (span_id, trace_id, writer, start_ns, properties) VALUES (?, ?, ?, ?, ?)",
+			id[:], o.trace[:], r.writer, o.start.UnixNano(), string(b)); err != nil {
+			return nil, err
+		}
+		kept = append(kept, o)
+	}
+	return func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		for _, o := range kept {
+			o.kept = true
+		}
+		for id := range ended {
+			delete(r.open, id)
+		}
+	}, nil
+}
+
+// names are the ids of names that this process has met. They are not dropped:
+// there are few scenarios and models; should a client invent many, what is
+// remembered is bounded.
+type names struct{ ids map[string]int64 }
+
+const mostNames = 10_000
+
+func newNames() *names { return &names{map[string]int64{}} }
+
+func (n *names) forget() { clear(n.ids) }
+
+func (n *names) id(tx *sql.Tx, name string) (int64, error) {
+	if id, ok := n.ids[name]; ok {
+		return id, nil
+	}
+	var id int64
+	err := tx.QueryRow("SELECT id FROM names WHERE name = ?", name).Scan(&id)
+	if errors.Is(err, sql.ErrNoRows) {
+		var res sql.Result
+		if res, err = tx.Exec("INSERT INTO names (name) VALUES (?)", name); err == nil {
+			id, err = res.LastInsertId()
+		}
+	}
+	if err != nil {
+		return 0, err
+	}
+	if len(n.ids) >= mostNames {
+		n.forget()
+	}
+	n.ids[name] = id
+	return id, nil
+}

@@ -1,0 +1,158 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+)
+
+// Run is one run of the generator.
+type Run struct {
+	ID      string
+	Name    string // of the load model
+	Target  string // address that was sent to
+	Seed    uint64
+	Version string // of weir
+	Model   []byte // the load model's document; nil when a trace was played
+	Labels  map[string]string
+
+	Started time.Time
+	Ended   time.Time // zero while it runs, and when it never came to an end
+	Verdict string    // empty until it has ended
+	Reasons []string
+	Partial bool // it was broken off
+
+	Planned, Sent, NotSent int
+	PlannedRate, SentRate  float64 // a second; 0: unknown
+	LagP50, LagP99, LagMax time.Duration
+	Scenarios              []string // ids, as the model lists them
+}
+
+// SaveRun writes a run, or what has become of it.
+func (db *DB) SaveRun(ctx context.Context, r Run) error {
+	labels, err := json.Marshal(orEmpty(r.Labels))
+	if err != nil {
+		return err
+	}
+	reasons, err := json.Marshal(append([]string{}, r.Reasons...))
+	if err != nil {
+		return err
+	}
+	scenarios, err := json.Marshal(append([]string{}, r.Scenarios...))
+	if err != nil {
+		return err
+	}
+	_, err = db.write.ExecContext(ctx, `INSERT OR REPLACE INTO runs (id, name, target, seed, version, model, labels, started_ns, ended_ns, verdict, reasons, partial,
+		planned, sent, not_sent, planned_rate, sent_rate, lag_p50_ns, lag_p99_ns, lag_max_ns, scenarios) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)`,
+		r.ID, r.Name, r.Target, fmt.Sprint(r.Seed), r.Version, text(r.Model), string(labels), r.Started.UnixNano(), instant(r.Ended), r.Verdict, string(reasons), flag(r.Partial),
+		r.Planned, r.Sent, r.NotSent, known(r.PlannedRate), known(r.SentRate), lag(r, r.LagP50), lag(r, r.LagP99), lag(r, r.LagMax), string(scenarios))
+	if err != nil {
+		return fmt.Errorf("database %s: save run %s: %w", db.Path, r.ID, explain(err))
+	}
+	return nil
+}
+
+func orEmpty(m map[string]string) map[string]string {
+	if m == nil {
+		return map[string]string{}
+	}
+	return m
+}
+
+func text(b []byte) any {
+	if b == nil {
+		return nil
+	}
+	return string(b)
+}
+
+func instant(t time.Time) any {
+	if t.IsZero() {
+		return nil
+	}
+	return t.UnixNano()
+}
+
+func known(f float64) any {
+	if f == 0 {
+		return nil
+	}
+	return f
+}
+
+// lag is absent for a run that sent nothing.
+func lag(r Run, d time.Duration) any {
+	if r.Sent == 0 {
+		return nil
+	}
+	return int64(d)
+}
+
+// Runs gives the runs whose ids begin with prefix, the newest first; all of
+// them for "".
+func (db *DB) Runs(ctx context.Context, prefix string) ([]Run, error) {
+	rows, err := db.read.QueryContext(ctx, `SELECT id, name, target, seed, version, model, labels, started_ns, ended_ns, verdict, reasons, partial,
+		planned, sent, not_sent, planned_rate, sent_rate, lag_p50_ns, lag_p99_ns, lag_max_ns, scenarios
+		FROM runs WHERE substr(id, 1, length(?1)) = ?1 ORDER BY started_ns DESC`, prefix)
+	if err != nil {
+		return nil, fmt.Errorf("database %s: %w", db.Path, explain(err))
+	}
+	defer rows.Close()
+	var runs []Run
+	for rows.Next() {
+		r, err := scanRun(rows.Scan)
+		if err != nil {
+			return nil, fmt.Errorf("database %s: read a run: %w", db.Path, err)
+		}
+		runs = append(runs, r)
+	}
+	return runs, rows.Err()
+}
+
+func scanRun(scan func(...any) error) (r Run, err error) {
+	var seed, labels, reasons, scenarios string
+	var model *string
+	var started int64
+	var ended, p50, p99, most *int64
+	var planned, sent *float64
+	if err = scan(&r.ID, &r.Name, &r.Target, &seed, &r.Version, &model, &labels, &started, &ended, &r.Verdict, &reasons, &r.Partial,
+		&r.Planned, &r.Sent, &r.NotSent, &planned, &sent, &p50, &p99, &most, &scenarios); err != nil {
+		return r, err
+	}
+	if _, err = fmt.Sscan(seed, &r.Seed); err != nil {
+		return r, err
+	}
+	if model != nil {
+		r.Model = []byte(*model)
+	}
+	r.Started = time.Unix(0, started)
+	if ended != nil {
+		r.Ended = time.Unix(0, *ended)
+	}
+	for _, f := range []struct {
+		from *float64
+		to   *float64
+	}{{planned, &r.PlannedRate}, {sent, &r.SentRate}} {
+		if f.from != nil {
+			*f.to = *f.from
+		}
+	}
+	for _, d := range []struct {
+		from *int64
+		to   *time.Duration
+	}{{p50, &r.LagP50}, {p99, &r.LagP99}, {most, &r.LagMax}} {
+		if d.from != nil {
+			*d.to = time.Duration(*d.from)
+		}
+	}
+	for _, j := range []struct {
+		from string
+		to   any
+	}{{labels, &r.Labels}, {reasons, &r.Reasons}, {scenarios, &r.Scenarios}} {
+		if err := json.Unmarshal([]byte(j.from), j.to); err != nil {
+			return r, err
+		}
+	}
+	return r, nil
+}
