@@ -50,6 +50,7 @@ func example(t *testing.T) *Report {
 	both := func(p *call.Call, apart int) {
 		span += 2
 		p = spans(p, span, span-1)
+		p.Run = "7f3a"
 		calls = append(calls, p, clientOf(p, span-1, apart))
 	}
 	for i := range 12 {
@@ -66,11 +67,21 @@ func example(t *testing.T) *Report {
 	both(failedCall("short_chat", call.RateLimited, 429, "Rate limit reached for sim-small: 20 requests a second"), 0)
 	both(failedCall("short_chat", call.RateLimited, 429, "请求过于频繁，请稍后再试"), 0)
 	both(failedCall("长上下文RAG", call.Unreachable, 0, "dial tcp 127.0.0.1:9: connect: connection refused"), 0)
-	r, err := Summarise(each(calls...), []Run{{
+	run := Run{
 		ID: "7f3a", Model: "llm_pressure_test_v1", Target: "127.0.0.1:8484", Seed: "1", Started: time.Date(2026, 12, 1, 10, 0, 0, 0, time.UTC),
 		Duration: N(30), Verdict: "valid", Reasons: []string{}, Planned: N(20), Achieved: N(19.97),
 		LagP50: N(0.08), LagP99: N(0.9), LagMax: N(2.25), Scenarios: []string{"short_chat", "长上下文RAG"},
-	}}, Options{Selection: "last", Order: []string{"short_chat", "长上下文RAG"}, LostSpans: N(0)})
+	}
+	r, err := Summarise(each(calls...), Options{
+		Selection: "last",
+		Runs: func(ids []string) ([]Run, error) {
+			if !slices.Equal(ids, []string{"7f3a"}) {
+				t.Errorf("looked up the runs %v", ids)
+			}
+			return []Run{run}, nil
+		},
+		Lost: func(time.Time) (int64, error) { return 0, nil },
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,7 +108,7 @@ func TestWhatIsWritten(t *testing.T) {
 }
 
 func TestNothingMeasuredIsWrittenAsAbsent(t *testing.T) {
-	r, err := Summarise(each(failedCall("chat", call.Unreachable, 0, "connection refused")), nil, Options{})
+	r, err := Summarise(each(failedCall("chat", call.Unreachable, 0, "connection refused")), Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,10 +6,7 @@
 package report
 
 import (
-	"fmt"
 	"iter"
-	"slices"
-	"strings"
 	"time"
 
 	"weir/store/call"
@@ -33,9 +30,14 @@ type Options struct {
 	// Selection is what the user asked for, repeated in the output.
 	Selection string
 
-	// LostSpans is how many spans the store knows to be missing from what was
-	// selected; absent when it was not asked.
-	LostSpans Num
+	// Runs looks up the runs that the calls belong to; nil when nobody knows of
+	// any. The first one's scenarios are the order of rows unless Order says
+	// another.
+	Runs func(ids []string) ([]Run, error)
+
+	// Lost counts the spans that were lost since the first call arrived; nil
+	// when nobody counted.
+	Lost func(since time.Time) (int64, error)
 }
 
 // Report is the summary of some calls.
@@ -61,25 +63,6 @@ type Report struct {
 
 	LostSpans Num      `json:"lost_spans"`
 	Warnings  []string `json:"warnings"`
-}
-
-// Run is a load run that the calls belong to, with its verdict.
-type Run struct {
-	ID        string    `json:"run"`
-	Model     string    `json:"load_model"`
-	Target    string    `json:"target"`
-	Seed      string    `json:"seed"` // decimal: a 64-bit seed does not fit a JSON number
-	Started   time.Time `json:"started_at"`
-	Duration  Num       `json:"duration_s"`
-	Verdict   string    `json:"verdict"` // "valid", "invalid: client", "interrupted"; empty while it runs
-	Reasons   []string  `json:"reasons"`
-	Planned   Num       `json:"planned_per_s"`
-	Achieved  Num       `json:"achieved_per_s"`
-	LagP50    Num       `json:"lag_p50_ms"`
-	LagP99    Num       `json:"lag_p99_ms"`
-	LagMax    Num       `json:"lag_max_ms"`
-	NotSent   int64     `json:"not_sent_calls"`
-	Scenarios []string  `json:"scenarios"` // as the load model lists them
 }
 
 // Row is one group of calls. Latencies are of successful calls only.
@@ -161,17 +144,14 @@ type Failure struct {
 // Summarise puts calls into rows. A call that the proxy and the generator both
 // measured is counted once. It fails with the first error of calls, or on a
 // group key that does not exist.
-func Summarise(calls iter.Seq2[*call.Call, error], runs []Run, o Options) (*Report, error) {
+func Summarise(calls iter.Seq2[*call.Call, error], o Options) (*Report, error) {
 	by, err := groupKeys(o.By)
 	if err != nil {
 		return nil, err
 	}
 	r := &Report{
-		Schema: Schema, Selection: o.Selection, Runs: slices.Clone(runs), By: by.names,
-		LostSpans: o.LostSpans, Warnings: []string{}, Rows: []Row{}, Failures: []Failure{},
-	}
-	if r.Runs == nil {
-		r.Runs = []Run{}
+		Schema: Schema, Selection: o.Selection, Runs: []Run{}, By: by.names,
+		Warnings: []string{}, Rows: []Row{}, Failures: []Failure{},
 	}
 	t := tally{report: r, by: by, groups: map[string]*group{}, failures: map[failureKey]*Failure{}}
 	var join pairer
@@ -186,134 +166,10 @@ func Summarise(calls iter.Seq2[*call.Call, error], runs []Run, o Options) (*Repo
 	for _, p := range join.rest() {
 		t.add(p)
 	}
+	if err := t.lookUp(&o); err != nil {
+		return nil, err
+	}
 	t.close(o.Order)
 	r.warn()
 	return r, nil
-}
-
-// tally is a report in the making.
-type tally struct {
-	report   *Report
-	by       keys
-	groups   map[string]*group
-	total    group
-	failures map[failureKey]*Failure
-}
-
-type failureKey struct {
-	group   string
-	outcome call.Outcome
-	status  int
-}
-
-func (t *tally) add(p pair) {
-	c := p.lead()
-	switch {
-	case c.WarmUp || p.client != nil && p.client.WarmUp:
-		t.report.WarmUp++
-		return
-	case c.Operation != "" && !c.Operation.Generates():
-		t.report.NoGeneration++
-		return
-	}
-	if p.proxy != nil && p.client != nil {
-		t.report.BothViews++
-	}
-	values := t.by.of(p)
-	key := strings.Join(values, "\x00")
-	g := t.groups[key]
-	if g == nil {
-		g = &group{values: values}
-		t.groups[key] = g
-	}
-	g.add(p)
-	t.total.add(p)
-	if p.outcome() != call.OK {
-		t.fail(key, values, p)
-	}
-}
-
-// fail counts a failed call with the message that explains it.
-func (t *tally) fail(key string, values []string, p pair) {
-	c := p.failure()
-	k := failureKey{key, p.outcome(), c.Status}
-	f := t.failures[k]
-	if f == nil {
-		f = &Failure{Group: values, Outcome: k.outcome, Status: k.status, Messages: []string{}}
-		t.failures[k] = f
-	}
-	f.Calls++
-	if m := failureMessage(c); m != "" && len(f.Messages) < 3 && !slices.Contains(f.Messages, m) {
-		f.Messages = append(f.Messages, m)
-	}
-}
-
-// failureMessage is the provider's sentence where it gave one, else the
-// beginning of what it sent.
-func failureMessage(c *call.Call) string {
-	m := c.ErrorMessage
-	if m == "" {
-		m = c.ErrorBody
-	}
-	if m == "" {
-		m = c.ErrorType
-	}
-	m = strings.Join(strings.Fields(m), " ")
-	const most = 300
-	if len(m) > most {
-		m = strings.ToValidUTF8(m[:most], "") + "…"
-	}
-	return m
-}
-
-// close turns groups into rows in their order.
-func (t *tally) close(order []string) {
-	r := t.report
-	for _, g := range t.groups {
-		r.Rows = append(r.Rows, g.row())
-	}
-	t.total.values = make([]string, len(t.by.names))
-	r.Total = t.total.row()
-	byGroup := func(a, b []string) int { return compareGroups(a, b, order) }
-	slices.SortFunc(r.Rows, func(a, b Row) int { return byGroup(a.Group, b.Group) })
-	for _, f := range t.failures {
-		r.Failures = append(r.Failures, *f)
-	}
-	slices.SortFunc(r.Failures, func(a, b Failure) int {
-		if c := byGroup(a.Group, b.Group); c != 0 {
-			return c
-		}
-		if a.Calls != b.Calls {
-			return b.Calls - a.Calls
-		}
-		return strings.Compare(fmt.Sprint(a.Outcome, a.Status), fmt.Sprint(b.Outcome, b.Status))
-	})
-}
-
-// compareGroups orders rows: by the order given for the first key, then by
-// name; calls without a value come last.
-func compareGroups(a, b, order []string) int {
-	for i := range a {
-		x, y := a[i], b[i]
-		if x == y {
-			continue
-		}
-		if i == 0 {
-			if p, q := place(order, x), place(order, y); p != q {
-				return p - q
-			}
-		}
-		if x == "" || y == "" {
-			return len(y) - len(x)
-		}
-		return strings.Compare(x, y)
-	}
-	return 0
-}
-
-func place(order []string, v string) int {
-	if i := slices.Index(order, v); i >= 0 {
-		return i
-	}
-	return len(order)
 }

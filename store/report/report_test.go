@@ -74,7 +74,7 @@ func each(calls ...*call.Call) iter.Seq2[*call.Call, error] {
 
 func summary(t *testing.T, o Options, calls ...*call.Call) *Report {
 	t.Helper()
-	r, err := Summarise(each(calls...), nil, o)
+	r, err := Summarise(each(calls...), o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -188,7 +188,7 @@ func TestGroups(t *testing.T) {
 			}
 		})
 	}
-	if _, err := Summarise(each(), nil, Options{By: []string{"colour"}}); err == nil {
+	if _, err := Summarise(each(), Options{By: []string{"colour"}}); err == nil {
 		t.Error("grouping by a key that does not exist is no error")
 	}
 }
@@ -220,7 +220,7 @@ func TestAnErrorOfTheStoreEndsTheSummary(t *testing.T) {
 	broken := errors.New("disk I/O error")
 	_, err := Summarise(func(yield func(*call.Call, error) bool) {
 		_ = yield(seen("chat", 1), nil) && yield(nil, broken)
-	}, nil, Options{})
+	}, Options{})
 	if !errors.Is(err, broken) {
 		t.Errorf("error %v, want %v", err, broken)
 	}

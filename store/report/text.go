@@ -117,7 +117,7 @@ func (run *Run) text(w io.Writer, s Style) {
 	if run.Seed != "" {
 		head = append(head, "seed "+run.Seed)
 	}
-	head = append(head, verdict(run.Verdict, s))
+	head = append(head, run.verdict(s))
 	fmt.Fprintln(w, strings.Join(head, "  "))
 	for _, reason := range run.Reasons {
 		fmt.Fprintln(w, s.paint(red, "  because "+plain(reason)))
@@ -130,14 +130,16 @@ func (run *Run) text(w io.Writer, s Style) {
 }
 
 // verdict writes a run's verdict with its symbol.
-func verdict(v string, s Style) string {
-	switch v {
-	case "valid":
+func (run *Run) verdict(s Style) string {
+	switch {
+	case run.Verdict == "":
+		return s.paint(yellow, "… not ended")
+	case run.Partial:
+		return s.paint(yellow, "! broken off, "+run.Verdict)
+	case run.Verdict == "valid":
 		return s.paint(green, "✓ valid")
-	case "":
-		return "running"
 	}
-	return s.paint(red, "✗ "+strings.ToUpper(v))
+	return s.paint(red, "✗ "+strings.ToUpper(run.Verdict))
 }
 
 // proxySeen and clientSeen say whether any successful call was measured by

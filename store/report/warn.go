@@ -3,7 +3,6 @@ package report
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"weir/store/call"
 )
@@ -13,11 +12,11 @@ func (r *Report) warn() {
 	say := func(format string, a ...any) { r.Warnings = append(r.Warnings, fmt.Sprintf(format, a...)) }
 	t := &r.Total
 	for _, run := range r.Runs {
-		if run.Verdict != "" && run.Verdict != "valid" {
-			say("run %s is %s: %s", run.ID, run.Verdict, strings.Join(run.Reasons, "; "))
+		if run.Partial {
+			say("run %s was broken off: its figures are of what was sent", run.ID)
 		}
 		if run.NotSent > 0 {
-			say("run %s: %s of the plan were not sent", run.ID, count(int(run.NotSent), "call"))
+			say("run %s: %s of the plan were not sent", run.ID, count(run.NotSent, "call"))
 		}
 	}
 	if r.LostSpans.Known && r.LostSpans.V > 0 {

@@ -1,0 +1,170 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"weir/store/call"
+)
+
+// tally is a report in the making.
+type tally struct {
+	report   *Report
+	by       keys
+	groups   map[string]*group
+	total    group
+	failures map[failureKey]*Failure
+	runs     []string // ids, as they came
+	since    time.Time
+}
+
+type failureKey struct {
+	group   string
+	outcome call.Outcome
+	status  int
+}
+
+func (t *tally) add(p pair) {
+	c := p.lead()
+	if run := belongs(p); run != "" && !slices.Contains(t.runs, run) {
+		t.runs = append(t.runs, run)
+	}
+	if at := c.Arrived.Time(); !at.IsZero() && (t.since.IsZero() || at.Before(t.since)) {
+		t.since = at
+	}
+	switch {
+	case c.WarmUp || p.client != nil && p.client.WarmUp:
+		t.report.WarmUp++
+		return
+	case c.Operation != "" && !c.Operation.Generates():
+		t.report.NoGeneration++
+		return
+	}
+	if p.proxy != nil && p.client != nil {
+		t.report.BothViews++
+	}
+	values := t.by.of(p)
+	key := strings.Join(values, "\x00")
+	g := t.groups[key]
+	if g == nil {
+		g = &group{values: values}
+		t.groups[key] = g
+	}
+	g.add(p)
+	t.total.add(p)
+	if p.outcome() != call.OK {
+		t.fail(key, values, p)
+	}
+}
+
+// belongs is the run of a call; empty when it belongs to none.
+func belongs(p pair) string { return either(func(c *call.Call) string { return c.Run })(p) }
+
+// lookUp adds what calls do not say themselves.
+func (t *tally) lookUp(o *Options) error {
+	if o.Runs != nil && len(t.runs) > 0 {
+		runs, err := o.Runs(t.runs)
+		if err != nil {
+			return err
+		}
+		t.report.Runs = append(t.report.Runs, runs...)
+	}
+	if len(o.Order) == 0 && len(t.report.Runs) > 0 && t.by.names[0] == "scenario" {
+		o.Order = t.report.Runs[0].Scenarios
+	}
+	if o.Lost != nil && !t.since.IsZero() {
+		lost, err := o.Lost(t.since)
+		if err != nil {
+			return err
+		}
+		t.report.LostSpans = N(float64(lost))
+	}
+	return nil
+}
+
+// fail counts a failed call with the message that explains it.
+func (t *tally) fail(key string, values []string, p pair) {
+	c := p.failure()
+	k := failureKey{key, p.outcome(), c.Status}
+	f := t.failures[k]
+	if f == nil {
+		f = &Failure{Group: values, Outcome: k.outcome, Status: k.status, Messages: []string{}}
+		t.failures[k] = f
+	}
+	f.Calls++
+	if m := failureMessage(c); m != "" && len(f.Messages) < 3 && !slices.Contains(f.Messages, m) {
+		f.Messages = append(f.Messages, m)
+	}
+}
+
+// failureMessage is the provider's sentence where it gave one, else the
+// beginning of what it sent.
+func failureMessage(c *call.Call) string {
+	m := c.ErrorMessage
+	if m == "" {
+		m = c.ErrorBody
+	}
+	if m == "" {
+		m = c.ErrorType
+	}
+	m = strings.Join(strings.Fields(m), " ")
+	const most = 300
+	if len(m) > most {
+		m = strings.ToValidUTF8(m[:most], "") + "…"
+	}
+	return m
+}
+
+// close turns groups into rows in their order.
+func (t *tally) close(order []string) {
+	r := t.report
+	for _, g := range t.groups {
+		r.Rows = append(r.Rows, g.row())
+	}
+	t.total.values = make([]string, len(t.by.names))
+	r.Total = t.total.row()
+	byGroup := func(a, b []string) int { return compareGroups(a, b, order) }
+	slices.SortFunc(r.Rows, func(a, b Row) int { return byGroup(a.Group, b.Group) })
+	for _, f := range t.failures {
+		r.Failures = append(r.Failures, *f)
+	}
+	slices.SortFunc(r.Failures, func(a, b Failure) int {
+		if c := byGroup(a.Group, b.Group); c != 0 {
+			return c
+		}
+		if a.Calls != b.Calls {
+			return b.Calls - a.Calls
+		}
+		return strings.Compare(fmt.Sprint(a.Outcome, a.Status), fmt.Sprint(b.Outcome, b.Status))
+	})
+}
+
+// compareGroups orders rows: by the order given for the first key, then by
+// name; calls without a value come last.
+func compareGroups(a, b, order []string) int {
+	for i := range a {
+		x, y := a[i], b[i]
+		if x == y {
+			continue
+		}
+		if i == 0 {
+			if p, q := place(order, x), place(order, y); p != q {
+				return p - q
+			}
+		}
+		if x == "" || y == "" {
+			return len(y) - len(x)
+		}
+		return strings.Compare(x, y)
+	}
+	return 0
+}
+
+func place(order []string, v string) int {
+	if i := slices.Index(order, v); i >= 0 {
+		return i
+	}
+	return len(order)
+}
