@@ -55,7 +55,8 @@ all of it on.`,
 		}
 		return usagef("--color %s: want auto, always or never", a.color)
 	}
-	root.AddCommand(a.simCommand(), a.versionCommand())
+	root.AddCommand(a.demoCommand(), a.proxyCommand(), a.simCommand(), a.loadCommand(),
+		a.reportCommand(), a.callsCommand(), a.versionCommand())
 	root.InitDefaultCompletionCmd()
 	root.InitDefaultHelpCmd()
 	nameVariables(root)

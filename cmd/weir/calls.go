@@ -1,0 +1,206 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"weir/store"
+	"weir/store/call"
+	"weir/store/report"
+)
+
+// callsFlags are the flags of weir calls.
+type callsFlags struct {
+	db       string
+	follow   bool
+	slowest  bool
+	inFlight bool
+	limit    int
+}
+
+func (a *app) callsCommand() *cobra.Command {
+	var f callsFlags
+	c := &cobra.Command{
+		Use:   "calls [SELECTION…|ID]",
+		Short: "List calls, or draw where one call's time went",
+		Long: `Lists the calls that a selection names, the newest at the end, or shows one by the
+beginning of its id. A pipe gets tab-separated rows, with figures in
+milliseconds and a head.
+` + store.SelectionHelp(),
+		Example: `  weir calls
+  weir calls run:7f3a --slowest
+  weir calls --follow scenario:short_chat
+  weir calls --in-flight
+  weir calls 3f9c1a`,
+		Args: wantArgs(0, -1, ""),
+		RunE: func(c *cobra.Command, args []string) error { return a.runCalls(c.Context(), args, f) },
+	}
+	fl := c.Flags()
+	fl.StringVar(&f.db, "db", "", "database file (default: weir.db in the user's data folder)")
+	fl.BoolVarP(&f.follow, "follow", "f", false, "go on with each call as it ends, until Ctrl-C")
+	fl.BoolVar(&f.slowest, "slowest", false, "the slowest first, by TTFT as it was felt")
+	fl.BoolVar(&f.inFlight, "in-flight", false, "calls that have not ended")
+	fl.IntVarP(&f.limit, "limit", "n", 20, "how many; 0: all")
+	return c
+}
+
+var spanID = regexp.MustCompile(`^[0-9A-Fa-f]{2,32}$`)
+
+func (a *app) runCalls(ctx context.Context, words []string, f callsFlags) error {
+	one := len(words) == 1 && spanID.MatchString(words[0])
+	if f.limit < 0 {
+		return usagef("--limit %d: want 0 or more", f.limit)
+	}
+	if f.follow && (f.slowest || f.inFlight) || f.slowest && f.inFlight {
+		return usagef("calls: --follow, --slowest and --in-flight exclude each other")
+	}
+	var selection store.Selection
+	var err error
+	if !one {
+		if selection, err = store.ParseSelection(words); err != nil {
+			return usage(err)
+		}
+	}
+	db, err := a.openToRead(ctx, f.db)
+	if err != nil {
+		return err
+	}
+	switch {
+	case one:
+		err = a.oneCall(ctx, db, words[0])
+	case f.inFlight:
+		err = a.openCalls(ctx, db)
+	case f.follow:
+		err = a.followCalls(ctx, db, selection)
+	default:
+		err = a.listCalls(ctx, db, selection, f)
+	}
+	return errors.Join(err, db.Close())
+}
+
+// oneCall draws one call's account.
+func (a *app) oneCall(ctx context.Context, db *store.DB, id string) error {
+	views, err := db.Call(ctx, id)
+	if err != nil {
+		return err
+	}
+	var other *call.Call
+	for _, v := range views[1:] {
+		if v.Side != views[0].Side {
+			other = v
+			break
+		}
+	}
+	report.Explain(a.out, views[0], other, a.style(a.out))
+	if other != nil {
+		fmt.Fprintf(a.err, "next: weir calls %s   (as the other side saw it)\n", report.SpanText(other))
+	}
+	return nil
+}
+
+// listCalls lists the newest, or the slowest.
+func (a *app) listCalls(ctx context.Context, db *store.DB, selection store.Selection, f callsFlags) error {
+	order := store.Order{By: "newest", Limit: 2 * f.limit}
+	if f.slowest {
+		order.By = "slowest"
+	}
+	var calls []*call.Call
+	seen := map[[8]byte]bool{}
+	for c, err := range db.Calls(ctx, selection, order) {
+		if err != nil {
+			return err
+		}
+		// One line a call: the proxy's view where both sides measured it.
+		calls = append(calls, c)
+		if c.Side == call.Proxy {
+			seen[c.ParentSpan] = true
+		}
+	}
+	calls = slices.DeleteFunc(calls, func(c *call.Call) bool { return c.Side == call.Client && seen[c.SpanID] })
+	if f.limit > 0 {
+		calls = calls[:min(f.limit, len(calls))]
+	}
+	if len(calls) == 0 {
+		fmt.Fprintf(a.err, "no calls in %s for %s\n", db.Path, selection)
+		fmt.Fprintln(a.err, "next: weir calls all, or weir demo to make some")
+		return nil
+	}
+	if !f.slowest {
+		slices.Reverse(calls)
+	}
+	a.writeCalls(calls)
+	worth := calls[len(calls)-1]
+	if f.slowest {
+		worth = calls[0]
+	}
+	fmt.Fprintf(a.err, "next: weir calls %s%s\n", report.SpanText(worth), dbFlag(f.db))
+	return nil
+}
+
+// writeCalls writes a table for people, or rows for a pipe.
+func (a *app) writeCalls(calls []*call.Call) {
+	if _, tty := terminal(a.out); tty {
+		report.List(a.out, calls, a.style(a.out))
+		return
+	}
+	fmt.Fprintln(a.out, report.ListHead)
+	for _, c := range calls {
+		report.ListRow(a.out, c)
+	}
+}
+
+// followCalls writes each call as it ends.
+func (a *app) followCalls(ctx context.Context, db *store.DB, selection store.Selection) error {
+	_, tty := terminal(a.out)
+	if !tty {
+		fmt.Fprintln(a.out, report.ListHead)
+	}
+	style := a.style(a.out)
+	for c, err := range db.Follow(ctx, selection) {
+		if err != nil {
+			return err
+		}
+		if tty {
+			report.ListLine(a.out, c, style)
+		} else {
+			report.ListRow(a.out, c)
+		}
+	}
+	return nil
+}
+
+// openCalls lists the calls that have not ended.
+func (a *app) openCalls(ctx context.Context, db *store.DB) error {
+	open, err := db.InFlight(ctx)
+	if err != nil {
+		return err
+	}
+	var going, broken []*call.Call
+	for _, o := range open {
+		if o.Interrupted {
+			broken = append(broken, o.Call)
+		} else {
+			going = append(going, o.Call)
+		}
+	}
+	if len(going) == 0 {
+		fmt.Fprintln(a.err, "no calls are in flight")
+	} else {
+		a.writeCalls(going)
+	}
+	if len(broken) > 0 {
+		ids := make([]string, 0, len(broken))
+		for _, c := range broken[:min(5, len(broken))] {
+			ids = append(ids, report.SpanText(c))
+		}
+		fmt.Fprintf(a.err, "! %d more never ended: the weir that carried them was killed (%s)\n", len(broken), strings.Join(ids, ", "))
+	}
+	fmt.Fprintln(a.err, "next: weir calls --follow")
+	return nil
+}

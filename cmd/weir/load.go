@@ -1,0 +1,293 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"weir/generator"
+	"weir/generator/loadmodel"
+	"weir/proxy"
+	"weir/proxy/wire"
+)
+
+// loadFlags are the flags of weir load.
+type loadFlags struct {
+	upstreams     []string
+	target        string
+	db            string
+	caFile        string
+	upstreamProxy string
+
+	length      time.Duration
+	qps         float64
+	seed        uint64
+	labels      []string
+	model       string
+	api         string
+	maxInFlight int
+	timeout     time.Duration
+	limit       int
+	speed       float64
+
+	dryRun      bool
+	noPreflight bool
+	json        bool
+}
+
+func (a *app) loadCommand() *cobra.Command {
+	var f loadFlags
+	c := &cobra.Command{
+		Use:   "load MODEL|TRACE",
+		Short: "Replay a load model or a recorded trace, and report on it",
+		Long: `Sends what a load model (or a trace) says, through a proxy inside this process
+(--upstream) or through a weir that runs already (--target), and reports on it.
+The key is read from $WEIR_API_KEY, else from the API's own variable:
+$OPENAI_API_KEY, $ANTHROPIC_API_KEY, $GEMINI_API_KEY. It is never a flag.
+
+A run during which this machine could not keep the plan is headed invalid and
+exits with 3. Ctrl-C stops sending and waits for what is under way; a second
+one breaks it off.`,
+		Example: `  weir load load_model.json --upstream http://127.0.0.1:9001 --for 1m
+  weir load load_model.json --upstream https://api.openai.com --model gpt-5-mini --qps 2 --label try=1
+  weir load trace.csv --limit 300 --upstream http://127.0.0.1:9001
+  weir load load_model.json --dry-run`,
+		Args: wantArgs(1, 1, "the load model or trace"),
+		RunE: func(c *cobra.Command, args []string) error {
+			return a.runLoad(c.Context(), args[0], f, c.Flags().Changed)
+		},
+	}
+	fl := c.Flags()
+	fl.StringArrayVarP(&f.upstreams, "upstream", "u", nil, "endpoint to load, through a proxy inside this process; as in weir proxy")
+	fl.StringVarP(&f.target, "target", "t", "", "a weir that runs already, or any endpoint to be loaded without a proxy")
+	fl.StringVar(&f.db, "db", "", "database file (default: weir.db in the user's data folder)")
+	fl.StringVar(&f.caFile, "ca-file", "", "PEM certificates to trust for upstreams, beside the system's")
+	fl.StringVar(&f.upstreamProxy, "upstream-proxy", "", "proxy on the way to the upstreams; HTTPS_PROXY is not read")
+	fl.DurationVar(&f.length, "for", 0, "play the model in this time; ramp and phases are scaled")
+	fl.Float64Var(&f.qps, "qps", 0, "request starts a second, instead of the model's")
+	fl.Uint64Var(&f.seed, "seed", 0, "seed of every random choice (default: the model's, else drawn and told)")
+	fl.StringArrayVar(&f.labels, "label", nil, "NAME or KEY=VALUE for each call of the run; may be repeated")
+	fl.StringVar(&f.model, "model", "", "model to ask for, instead of the load model's")
+	fl.StringVar(&f.api, "api", "", "API to speak: chat, responses, messages, gemini or completions")
+	fl.IntVar(&f.maxInFlight, "max-in-flight", 0, "most calls at once (default: the model's, else no limit); reaching it makes the run invalid")
+	fl.DurationVar(&f.timeout, "timeout", 0, "longest time of one call (default: the model's, else none)")
+	fl.IntVar(&f.limit, "limit", 0, "rows of a trace to send (default: all)")
+	fl.Float64Var(&f.speed, "speed", 0, "play a trace so much faster (default 1)")
+	fl.BoolVar(&f.dryRun, "dry-run", false, "say what would be sent, and send nothing")
+	fl.BoolVar(&f.noPreflight, "no-preflight", false, "leave out the small request that proves address, key, model and streaming first")
+	fl.BoolVar(&f.json, "json", false, "print the report as JSON")
+	return c
+}
+
+// runLoad checks everything that can be checked before anything is opened or
+// sent.
+func (a *app) runLoad(ctx context.Context, file string, f loadFlags, given func(string) bool) error {
+	plan, err := a.readPlan(file, f, given)
+	if err != nil {
+		return err
+	}
+	labels, err := parseLabels(f.labels)
+	if err != nil {
+		return err
+	}
+	if f.dryRun {
+		d := generator.Describe(plan)
+		if d.Problem != nil {
+			return usage(d.Problem)
+		}
+		a.describe(d)
+		fmt.Fprintf(a.err, "next: weir load %s --upstream URL\n", file)
+		return nil
+	}
+	var upstreams []proxy.Upstream
+	switch {
+	case f.target != "" && len(f.upstreams) > 0:
+		return usagef("load: --upstream and --target exclude each other: the first sends through a proxy in here, the second through one that runs")
+	case f.target != "":
+		if _, err := parseUpstream(f.target); err != nil {
+			return usage(errors.New(strings.ReplaceAll(err.Error(), "--upstream", "--target")))
+		}
+	case len(f.upstreams) == 0:
+		return usage(&hinted{errors.New("load: no --upstream and no --target: where should requests go?"),
+			"weir sim --listen 127.0.0.1:9001, then weir load " + file + " --upstream http://127.0.0.1:9001"})
+	default:
+		pf := proxyFlags{upstreams: f.upstreams, caFile: f.caFile, upstreamProxy: f.upstreamProxy}
+		if upstreams, err = pf.proxyUpstreams(); err != nil {
+			return err
+		}
+	}
+	s, err := a.openStack(ctx, f.db)
+	if err != nil {
+		return err
+	}
+	return errors.Join(a.load(ctx, s, plan, labels, upstreams, f), s.close())
+}
+
+// load opens the inner proxy, if there is one, and plays the plan.
+func (a *app) load(ctx context.Context, s *stack, plan *generator.Plan, labels map[string]string, upstreams []proxy.Upstream, f loadFlags) error {
+	run := &generator.Run{
+		ID: generator.NewRunID(), Plan: plan, Tracer: s.tracer, Labels: labels, MaxInFlight: f.maxInFlight, Timeout: f.timeout,
+		Target: generator.Target{BaseURL: f.target, Keys: a.keys()},
+	}
+	shown := f.target
+	if len(upstreams) > 0 {
+		p := s.proxy(upstreams)
+		p.Log = a.logger(false)
+		base, stop, err := serveInside(p)
+		if err != nil {
+			return err
+		}
+		defer stop()
+		run.Target.BaseURL = base
+		shown = upstreams[0].URL.String()
+	}
+	return a.play(ctx, s, run, playOptions{shown: shown, preflight: !f.noPreflight, json: f.json})
+}
+
+// serveInside serves p on a loopback port of this process.
+func serveInside(p *proxy.Proxy) (base string, stop func(), err error) {
+	l, err := loopbackListener()
+	if err != nil {
+		return "", nil, err
+	}
+	if _, err := p.Handler(); err != nil {
+		l.Close()
+		return "", nil, usage(err)
+	}
+	served := make(chan struct{})
+	go func() {
+		defer close(served)
+		p.Serve(l) //nolint:errcheck // a failing proxy shows in every call
+	}()
+	stop = func() {
+		wait, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+		defer cancel()
+		if p.Shutdown(wait) != nil {
+			p.Close() //nolint:errcheck // the run is over
+		}
+		<-served
+	}
+	return "http://" + l.Addr().String(), stop, nil
+}
+
+// readModel reads a load model; what is wrong with it is a matter of usage.
+func readModel(file string) (*loadmodel.Model, error) {
+	m, err := loadmodel.Read(file)
+	return m, usage(err)
+}
+
+// readPlan reads the model and puts the flags over it.
+func (a *app) readPlan(file string, f loadFlags, given func(string) bool) (*generator.Plan, error) {
+	switch {
+	case given("for") && f.length <= 0:
+		return nil, usagef("--for %s: want a time above 0, as 30s or 5m", f.length)
+	case given("qps") && f.qps <= 0:
+		return nil, usagef("--qps %g: want a rate above 0", f.qps)
+	case given("max-in-flight") && f.maxInFlight < 0, given("limit") && f.limit < 0, given("timeout") && f.timeout < 0:
+		return nil, usagef("--max-in-flight, --limit and --timeout: want 0 or more")
+	case given("speed") && f.speed <= 0:
+		return nil, usagef("--speed %g: want a factor above 0; 2 plays a trace in half the time", f.speed)
+	case f.api != "" && wire.For(wire.API(f.api)) == nil:
+		return nil, usagef("--api %s: want chat, responses, messages, gemini or completions", f.api)
+	}
+	if loadmodel.LooksLikeTrace(file) {
+		return a.readTrace(file, f, given)
+	}
+	m, err := readModel(file)
+	if err != nil {
+		return nil, err
+	}
+	if given("limit") || given("speed") {
+		return nil, usagef("--limit and --speed are for traces, and %s is a load model; use --for and --qps", file)
+	}
+	if f.length > 0 {
+		m = m.Scaled(f.length)
+	}
+	if f.qps > 0 {
+		m = m.AtQPS(f.qps)
+	}
+	override(m, f.model, wire.API(f.api))
+	return &generator.Plan{Model: m, Seed: chooseSeed(m, f.seed, given("seed"))}, nil
+}
+
+// readTrace makes the plan of a recorded trace, and says what is odd in it.
+func (a *app) readTrace(file string, f loadFlags, given func(string) bool) (*generator.Plan, error) {
+	if given("for") || given("qps") {
+		return nil, usagef("--for and --qps are for load models, and %s is a trace; use --limit and --speed", file)
+	}
+	t, err := loadmodel.OpenTrace(file, loadmodel.TraceOptions{Limit: f.limit, Speed: f.speed})
+	if err != nil {
+		return nil, usage(err)
+	}
+	survey, err := t.Survey()
+	if err != nil {
+		return nil, usage(err)
+	}
+	fmt.Fprintf(a.err, "trace %s (%s): %d requests over %s\n", file, t.Format, survey.Rows, survey.Span.Round(time.Second))
+	a.warn(survey.Notes)
+	m := &loadmodel.Model{Model: f.model, API: wire.API(f.api)}
+	return &generator.Plan{Model: m, Trace: t, Seed: chooseSeed(m, f.seed, given("seed"))}, nil
+}
+
+// override puts one model and one API over all that the load model says.
+func override(m *loadmodel.Model, model string, api wire.API) {
+	m.Scenarios = append([]loadmodel.Scenario(nil), m.Scenarios...)
+	if model != "" {
+		m.Model, m.Models = model, nil
+	}
+	if api != "" {
+		m.API = api
+	}
+	for i := range m.Scenarios {
+		if model != "" {
+			m.Scenarios[i].Model = ""
+		}
+		if api != "" {
+			m.Scenarios[i].API = ""
+		}
+	}
+}
+
+// chooseSeed takes the flag's seed, else the model's, else draws one, which
+// the report tells.
+func chooseSeed(m *loadmodel.Model, flag uint64, given bool) uint64 {
+	switch {
+	case given:
+		return flag
+	case m.HasSeed:
+		return m.Seed
+	}
+	return rand.Uint64N(1_000_000) //nolint:gosec // a seed to be told and typed again, not a secret
+}
+
+// keys reads the keys from the environment.
+func (a *app) keys() generator.Keys {
+	own := func(names ...string) generator.Secret {
+		for _, name := range append([]string{"WEIR_API_KEY"}, names...) {
+			if v, _ := a.env(name); v != "" {
+				return generator.Secret(v)
+			}
+		}
+		return ""
+	}
+	return generator.Keys{OpenAI: own("OPENAI_API_KEY"), Anthropic: own("ANTHROPIC_API_KEY"), Gemini: own("GEMINI_API_KEY")}
+}
+
+// parseLabels reads NAME and KEY=VALUE.
+func parseLabels(flags []string) (map[string]string, error) {
+	labels := map[string]string{}
+	for _, l := range flags {
+		key, value, _ := strings.Cut(l, "=")
+		if key == "" || url.PathEscape(key) != key {
+			return nil, usagef("--label %s: want NAME or KEY=VALUE, the name of letters, digits and dashes", l)
+		}
+		labels[key] = value
+	}
+	return labels, nil
+}

@@ -1,0 +1,84 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"weir/generator"
+)
+
+// playOptions say how a run is played and told of.
+type playOptions struct {
+	shown     string // the endpoint, as the report names it
+	preflight bool
+	json      bool
+	next      string // the next useful command; one about the run when empty
+}
+
+// play sends a run, stores what it says of itself, prints its report, and
+// gives the error that its verdict is.
+func (a *app) play(ctx context.Context, s *stack, run *generator.Run, o playOptions) error {
+	if o.preflight {
+		warnings, err := run.Preflight(ctx)
+		if err != nil {
+			if ctx.Err() != nil {
+				return errInterrupted
+			}
+			return usage(err)
+		}
+		a.warn(warnings)
+	}
+	a.warn(run.Limits())
+	if err := s.beginRun(ctx, run, o.shown); err != nil {
+		return err
+	}
+	shown := a.watch(run)
+	result, err := run.Do(ctx, a.hard)
+	shown.end()
+	if err != nil {
+		return err
+	}
+	if err := s.endRun(run, result, o.shown); err != nil {
+		return err
+	}
+	// The run's calls are read back from the store: what is reported is what
+	// was kept.
+	r, err := s.report(context.WithoutCancel(ctx), []string{"run:" + run.ID}, nil)
+	if err != nil {
+		return err
+	}
+	if o.json {
+		err = r.JSON(a.out)
+	} else {
+		r.Text(a.out, a.style(a.out))
+	}
+	if err != nil {
+		return err
+	}
+	next := o.next
+	if next == "" {
+		next = "weir calls run:" + run.ID + " --slowest" + s.dbFlag()
+	}
+	return judged(result, next, a)
+}
+
+// judged turns a run's verdict into the command's end.
+func judged(result *generator.Result, next string, a *app) error {
+	switch {
+	case result.Partial:
+		return coded{exitInterrupted, &hinted{errors.New("interrupted: the report is of what was sent"), next}}
+	case result.Verdict != generator.Valid:
+		return coded{exitThreshold, &hinted{fmt.Errorf("the run is %s: %s", result.Verdict, strings.Join(result.Reasons, "; ")), next}}
+	}
+	fmt.Fprintln(a.err, "next: "+next)
+	return nil
+}
+
+// warn tells of what works but not fully.
+func (a *app) warn(warnings []string) {
+	for _, w := range warnings {
+		fmt.Fprintln(a.err, "! "+w)
+	}
+}

@@ -1,0 +1,248 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"weir/generator/loadmodel"
+	"weir/proxy"
+	"weir/proxy/client"
+)
+
+// proxyFlags are the flags of weir proxy.
+type proxyFlags struct {
+	upstreams      []string
+	listen         string
+	db             string
+	loadModel      string
+	caFile         string
+	upstreamProxy  string
+	grace          time.Duration
+	allowRemote    bool
+	clientTokenEnv string
+	verbose        bool
+}
+
+func (a *app) proxyCommand() *cobra.Command {
+	var f proxyFlags
+	c := &cobra.Command{
+		Use:   "proxy --upstream URL",
+		Short: "Stand in front of an LLM API and measure what passes",
+		Long: `Listens for requests to an LLM API, sends them on as they are, passes the answers
+back as they come, and records each call. Stop it with Ctrl-C: it takes no more
+requests and lets the streams under way end; a second Ctrl-C ends them.`,
+		Example: `  weir proxy --upstream https://api.anthropic.com
+  weir proxy --upstream openai=https://api.openai.com,models=gpt-* \
+             --upstream local=http://127.0.0.1:8000,prefix=/local
+  weir proxy --upstream https://host/api --ca-file ca.pem --load-model rules.json`,
+		Args: wantArgs(0, 0, ""),
+		RunE: func(c *cobra.Command, _ []string) error { return a.runProxy(c.Context(), f) },
+	}
+	fl := c.Flags()
+	fl.StringArrayVarP(&f.upstreams, "upstream", "u", nil, "where requests go: URL, or NAME=URL with ,prefix=/PATH or ,models=GLOB behind it; may be repeated")
+	fl.StringVarP(&f.listen, "listen", "l", "127.0.0.1:8484", "address to listen on")
+	fl.StringVar(&f.db, "db", "", "database file (default: weir.db in the user's data folder)")
+	fl.StringVar(&f.loadModel, "load-model", "", "load model whose match rules give requests their scenario")
+	fl.StringVar(&f.caFile, "ca-file", "", "PEM certificates to trust for upstreams, beside the system's")
+	fl.StringVar(&f.upstreamProxy, "upstream-proxy", "", "proxy on the way to the upstreams; HTTPS_PROXY is not read")
+	fl.DurationVar(&f.grace, "grace", 30*time.Second, "how long streams under way may take to end after a first Ctrl-C")
+	fl.BoolVar(&f.allowRemote, "allow-remote", false, "listen on an address that others can reach; wants a client token")
+	fl.StringVar(&f.clientTokenEnv, "client-token-env", "WEIR_CLIENT_TOKEN", "variable that holds the token which clients must send in X-Weir-Token")
+	fl.BoolVarP(&f.verbose, "verbose", "v", false, "say more of what happens")
+	return c
+}
+
+// upstreams turns the flags that speak of upstreams into the proxy's own.
+func (f *proxyFlags) proxyUpstreams() ([]proxy.Upstream, error) {
+	if len(f.upstreams) == 0 {
+		return nil, usage(&hinted{errors.New("proxy: no --upstream: where should requests go?"), "weir proxy --upstream https://api.anthropic.com"})
+	}
+	parsed, err := parseUpstreams(f.upstreams)
+	if err != nil {
+		return nil, err
+	}
+	var way *url.URL
+	if f.upstreamProxy != "" {
+		way, err = url.Parse(f.upstreamProxy)
+		if err != nil || way.Host == "" {
+			return nil, usagef("--upstream-proxy: not a URL; want http://HOST:PORT")
+		}
+	}
+	if f.caFile != "" {
+		if err := readable(f.caFile); err != nil {
+			return nil, usagef("--ca-file: %w", err)
+		}
+	}
+	var all []proxy.Upstream
+	for _, u := range parsed {
+		all = append(all, proxy.Upstream{Name: u.Name, URL: u.URL, Prefix: u.Prefix, Models: u.Models, CAFile: f.caFile, Proxy: way})
+	}
+	return all, nil
+}
+
+// token reads what remote clients must send; empty when there is none.
+func (a *app) clientToken(f proxyFlags) (string, error) {
+	token, _ := a.env(f.clientTokenEnv)
+	if f.allowRemote && token == "" {
+		return "", usagef("--allow-remote: others could then use weir; put a token that they must send in X-Weir-Token into $%s", f.clientTokenEnv)
+	}
+	return token, nil
+}
+
+func (a *app) runProxy(ctx context.Context, f proxyFlags) error {
+	upstreams, err := f.proxyUpstreams()
+	if err != nil {
+		return err
+	}
+	token, err := a.clientToken(f)
+	if err != nil {
+		return err
+	}
+	var rules *loadmodel.Model
+	if f.loadModel != "" {
+		if rules, err = readModel(f.loadModel); err != nil {
+			return err
+		}
+		if !rules.HasRules() {
+			return usagef("load model %s: no scenario has a match rule, so it names nothing; add one, as \"match\": \"input_tokens > 4000\"", f.loadModel)
+		}
+	}
+	l, err := listen(f.listen, f.allowRemote)
+	if err != nil {
+		return err
+	}
+	s, err := a.openStack(ctx, f.db)
+	if err != nil {
+		l.Close()
+		return err
+	}
+	p := s.proxy(upstreams)
+	p.ClientToken, p.Log = token, a.logger(f.verbose)
+	if rules != nil {
+		p.Match = rules.Match
+	}
+	a.banner(l.Addr(), upstreams, s.path())
+	served := make(chan error, 1)
+	go func() { served <- p.Serve(l) }()
+	for _, u := range upstreams {
+		a.tryUpstream(ctx, u)
+	}
+	var failed error
+	select {
+	case failed = <-served:
+	case <-ctx.Done():
+		a.drain(p, f.grace)
+		<-served
+	}
+	err = errors.Join(failed, s.close())
+	if err == nil && ctx.Err() != nil {
+		fmt.Fprintln(a.err, "next: weir report last")
+	}
+	return err
+}
+
+// drain lets the streams under way end, for so long as grace and patience allow.
+func (a *app) drain(p *proxy.Proxy, grace time.Duration) {
+	fmt.Fprintf(a.err, "finishing the streams under way, for up to %s; Ctrl-C again ends them\n", grace)
+	wait, cancel := context.WithTimeout(a.hard, grace)
+	defer cancel()
+	if p.Shutdown(wait) != nil {
+		p.Close() //nolint:errcheck // what is cut here is recorded as cut
+	}
+}
+
+// tryUpstream warns of an upstream that cannot be reached; it may come up yet.
+func (a *app) tryUpstream(ctx context.Context, u proxy.Upstream) {
+	target := u.URL
+	if u.Proxy != nil {
+		target = u.Proxy
+	}
+	port := target.Port()
+	if port == "" {
+		if port = "443"; target.Scheme == "http" {
+			port = "80"
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	c, err := (&net.Dialer{}).DialContext(ctx, "tcp", net.JoinHostPort(target.Hostname(), port))
+	if err != nil {
+		fmt.Fprintf(a.err, "! upstream %s cannot be reached now: %v; weir tries again with each request\n", u.Name, short(err))
+		return
+	}
+	c.Close()
+}
+
+// short is the cause of a network error without the addresses before it.
+func short(err error) error {
+	var op *net.OpError
+	if errors.As(err, &op) {
+		return op.Err
+	}
+	return err
+}
+
+// banner says where weir listens, and how to point tools at it.
+func (a *app) banner(at net.Addr, upstreams []proxy.Upstream, db string) {
+	base := "http://" + at.String()
+	fmt.Fprintf(a.out, "weir listens on %s\n", base)
+	for _, u := range upstreams {
+		var when []string
+		if u.Prefix != "" {
+			when = append(when, "paths below "+u.Prefix)
+		}
+		if len(u.Models) > 0 {
+			when = append(when, "models "+strings.Join(u.Models, ", "))
+		}
+		if len(when) == 0 && len(upstreams) > 1 {
+			when = append(when, "everything else")
+		}
+		line := "  → " + u.URL.String()
+		if len(upstreams) > 1 {
+			line = "  → " + u.Name + "  " + u.URL.String()
+		}
+		if len(when) > 0 {
+			line += "  (" + strings.Join(when, "; ") + ")"
+		}
+		fmt.Fprintln(a.out, line)
+	}
+	fmt.Fprintf(a.out, "  records in %s\n\n", db)
+	fmt.Fprintln(a.out, "Point a tool at it; my-work is the name of a scenario, and yours to choose:")
+	for _, lines := range client.Point(base + "/s/my-work") {
+		for _, text := range lines.Text {
+			fmt.Fprintf(a.out, "  # %s\n  %s\n", lines.Client, text)
+		}
+	}
+	if proxied, _ := a.env("HTTPS_PROXY"); proxied != "" {
+		fmt.Fprintln(a.out, "  # HTTPS_PROXY is set: keep tools from looking for weir behind it\n  export NO_PROXY=127.0.0.1,localhost")
+	}
+	fmt.Fprintln(a.out)
+	fmt.Fprintln(a.err, "next: weir calls --follow   (Ctrl-C stops)")
+}
+
+// logger writes what the operator should know to stderr.
+func (a *app) logger(verbose bool) *slog.Logger {
+	level := slog.LevelWarn
+	if verbose {
+		level = slog.LevelDebug
+	}
+	return slog.New(slog.NewTextHandler(a.err, &slog.HandlerOptions{Level: level}))
+}
+
+// readable says what keeps a file from being read.
+func readable(path string) error {
+	info, err := os.Stat(path)
+	if err == nil && info.IsDir() {
+		return fmt.Errorf("%s is a folder; want a file", path)
+	}
+	return err
+}

@@ -1,0 +1,180 @@
+package main
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.opentelemetry.io/otel/trace"
+
+	"weir/generator"
+	"weir/proxy"
+	"weir/store"
+	"weir/store/report"
+)
+
+// stack is what records: the database, and the tracing that writes to it.
+// Whatever makes spans is drained before it is closed.
+type stack struct {
+	a       *app
+	db      *store.DB
+	tracing *store.Tracing
+	tracer  trace.Tracer
+	flag    string // --db as it was given
+	secret  []byte
+}
+
+// openStack opens the database, which it makes if it does not exist, and begins
+// to record. An empty path is the default one.
+func (a *app) openStack(ctx context.Context, path string) (*stack, error) {
+	s := &stack{a: a, flag: path}
+	var err error
+	if path == "" {
+		if path, err = store.DefaultPath(a.env); err != nil {
+			return nil, usage(err)
+		}
+	}
+	if s.db, err = store.Open(ctx, path, store.Options{}); err != nil {
+		return nil, usage(err)
+	}
+	if s.secret, err = s.db.Secret(ctx, "fingerprint"); err != nil {
+		return nil, errors.Join(err, s.db.Close())
+	}
+	release, _ := buildVersion()
+	s.tracing, err = store.NewTracing(ctx, s.db, store.TracingOptions{Version: release, Env: a.env, Log: a.logger(false)})
+	if err != nil {
+		return nil, errors.Join(err, s.db.Close())
+	}
+	s.tracer = s.tracing.Provider.Tracer("weir")
+	return s, nil
+}
+
+// proxy makes a proxy that records here.
+func (s *stack) proxy(upstreams []proxy.Upstream) *proxy.Proxy {
+	return &proxy.Proxy{Upstreams: upstreams, Tracer: s.tracer, Fingerprint: s.fingerprint}
+}
+
+// fingerprint tells keys apart: 8 hex digits that mean nothing without the
+// store's secret.
+func (s *stack) fingerprint(key string) string {
+	h := hmac.New(sha256.New, s.secret)
+	h.Write([]byte(key))
+	return hex.EncodeToString(h.Sum(nil)[:4])
+}
+
+func (s *stack) path() string { return s.db.Path }
+
+// dbFlag is what a next command needs to find this database.
+func (s *stack) dbFlag() string { return dbFlag(s.flag) }
+
+func dbFlag(path string) string {
+	if path == "" {
+		return ""
+	}
+	return " --db " + path
+}
+
+// A collector that is down may hold up the end of a command for so long.
+const sendOnFor = 5 * time.Second
+
+// close writes what is left and closes the database. What was lost is an error:
+// the figures miss it.
+func (s *stack) close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), sendOnFor)
+	defer cancel()
+	var errs []error
+	err := s.tracing.Shutdown(ctx)
+	recorder := s.tracing.Recorder
+	if lost := recorder.Lost(); lost > 0 {
+		errs = append(errs, fmt.Errorf("%d calls could not be written to %s: %w", lost, s.db.Path, orUnknown(recorder.Err())))
+	} else if err != nil && recorder.Err() == nil {
+		fmt.Fprintf(s.a.err, "! not everything was sent to the collector: %v; it is in %s and goes out the next time\n", err, s.db.Path)
+	} else if err != nil {
+		errs = append(errs, err)
+	}
+	return errors.Join(append(errs, s.db.Close())...)
+}
+
+func orUnknown(err error) error {
+	if err == nil {
+		return errors.New("the queue was full")
+	}
+	return err
+}
+
+// beginRun writes down that a run starts, so that it can be found while it
+// goes, and if it is killed.
+func (s *stack) beginRun(ctx context.Context, run *generator.Run, shown string) error {
+	return s.db.SaveRun(ctx, s.storedRun(run, shown))
+}
+
+// endRun writes down what became of a run, and all its calls.
+func (s *stack) endRun(run *generator.Run, result *generator.Result, shown string) error {
+	ctx := context.Background()
+	r := s.storedRun(run, shown)
+	r.Started, r.Ended = result.Started, result.Started.Add(result.Took)
+	r.Verdict, r.Reasons, r.Partial = string(result.Verdict), result.Reasons, result.Partial
+	r.Planned, r.Sent, r.NotSent = result.Planned, result.Sent, result.NotSent
+	r.PlannedRate, r.SentRate = result.PlannedRate, result.SentRate
+	r.LagP50, r.LagP99, r.LagMax = result.Lag.P50, result.Lag.P99, result.Lag.Max
+	r.Scenarios = nil
+	for _, sc := range result.PerScenario {
+		r.Scenarios = append(r.Scenarios, sc.Scenario)
+	}
+	if err := s.tracing.Provider.ForceFlush(ctx); err != nil {
+		return fmt.Errorf("database %s: write the run's calls: %w", s.db.Path, err)
+	}
+	return s.db.SaveRun(ctx, r)
+}
+
+func (s *stack) storedRun(run *generator.Run, shown string) store.Run {
+	release, _ := buildVersion()
+	r := store.Run{
+		ID: run.ID, Target: shown, Seed: run.Plan.Seed, Version: release, Labels: run.Labels, Started: time.Now(),
+	}
+	if t := run.Plan.Trace; t != nil {
+		r.Name = t.Path
+	} else {
+		r.Name, r.Model = run.Plan.Model.Name, run.Plan.Model.Source
+		for _, sc := range run.Plan.Model.Scenarios {
+			r.Scenarios = append(r.Scenarios, sc.ID)
+		}
+	}
+	return r
+}
+
+// report summarises what a selection names.
+func (s *stack) report(ctx context.Context, selection, by []string) (*report.Report, error) {
+	return summarise(ctx, s.db, selection, by)
+}
+
+// summarise reads the calls that a selection names and puts them into rows.
+func summarise(ctx context.Context, db *store.DB, words, by []string) (*report.Report, error) {
+	selection, err := store.ParseSelection(words)
+	if err != nil {
+		return nil, usage(err)
+	}
+	return report.Summarise(db.Calls(ctx, selection, store.Order{}), report.Options{
+		By: by, Selection: selection.String(),
+		Runs: func(ids []string) ([]report.Run, error) {
+			var runs []report.Run
+			for _, id := range ids {
+				stored, err := db.Runs(ctx, id)
+				if err != nil {
+					return nil, err
+				}
+				for _, r := range stored {
+					if r.ID == id {
+						runs = append(runs, report.RunOf(r))
+					}
+				}
+			}
+			return runs, nil
+		},
+		Lost: func(since time.Time) (int64, error) { return db.Lost(ctx, since) },
+	})
+}
