@@ -1,0 +1,112 @@
+package generator
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+func TestVerdict(t *testing.T) {
+	const ms = time.Millisecond
+	quantiles := func(p50, p99 time.Duration) Quantiles { return Quantiles{N: 1000, P50: p50, P99: p99} }
+	for _, row := range []struct {
+		name      string
+		result    Result
+		exhausted map[string]int
+		want      string // in the only reason; empty: valid
+	}{
+		{"lag of 9 ms beside a TTFT of 1 s → valid", Result{Lag: quantiles(ms, 9*ms), TTFT: quantiles(1000*ms, 0)}, nil, ""},
+		{"lag of 11 ms beside a TTFT of 5 s → invalid: no run may have it", Result{Lag: quantiles(ms, 11*ms), TTFT: quantiles(5000*ms, 0)}, nil, "lag p99 11ms is above 10ms"},
+		{"lag of 5 ms beside a TTFT of 400 ms → invalid: above 1 %", Result{Lag: quantiles(ms, 5*ms), TTFT: quantiles(400*ms, 0)}, nil, "1 % of the median TTFT of 400ms"},
+		{"lag of 3 ms beside a TTFT of 400 ms → valid", Result{Lag: quantiles(ms, 3*ms), TTFT: quantiles(400*ms, 0)}, nil, ""},
+		{"lag of 1.9 ms beside a TTFT of 50 ms → valid: below what a timer can keep", Result{Lag: quantiles(ms, 1900*time.Microsecond), TTFT: quantiles(50*ms, 0)}, nil, ""},
+		{"lag of 2.5 ms beside a TTFT of 50 ms → invalid", Result{Lag: quantiles(ms, 2500*time.Microsecond), TTFT: quantiles(50*ms, 0)}, nil, "above 2ms"},
+		{"lag of 8 ms and no TTFT at all → valid", Result{Lag: quantiles(ms, 8*ms)}, nil, ""},
+		{"CPU of 89 % → valid", Result{CPU: 0.89}, nil, ""},
+		{"CPU of 95 % → invalid", Result{CPU: 0.95}, nil, "used 95 % of its CPU cores"},
+		{"calls waited for a place → invalid", Result{CapWaits: 3}, nil, "limit of 64 calls in flight was reached: 3 requests"},
+		{"ports ran out → invalid", Result{}, map[string]int{"local ports": 7}, "local ports ran out: 7 calls"},
+	} {
+		got := reasons(&row.result, 64, row.exhausted)
+		switch {
+		case row.want == "" && len(got) > 0:
+			t.Errorf("%s: %q", row.name, got)
+		case row.want != "" && (len(got) != 1 || !strings.Contains(got[0], row.want)):
+			t.Errorf("%s: %q does not say %q", row.name, got, row.want)
+		}
+	}
+}
+
+func TestExhausted(t *testing.T) {
+	dial := func(errno syscall.Errno) error {
+		return fmt.Errorf("send: %w", &net.OpError{Op: "dial", Err: os.NewSyscallError("connect", errno)})
+	}
+	for _, row := range []struct {
+		err  error
+		want string
+	}{
+		{dial(syscall.EADDRNOTAVAIL), "local ports"}, {dial(syscall.EMFILE), "open files"}, {dial(syscall.ENFILE), "open files"},
+		{dial(syscall.ECONNREFUSED), ""}, {nil, ""},
+	} {
+		if got := exhausted(row.err); got != row.want {
+			t.Errorf("%v: %q ran out, want %q", row.err, got, row.want)
+		}
+	}
+}
+
+func TestLimits(t *testing.T) {
+	for _, row := range []struct {
+		name               string
+		rate               float64
+		need, files, ports int
+		want               []string
+	}{
+		{"enough of both → nothing", 20, 1200, 1 << 20, 28_000, nil},
+		{"unknown limits → nothing", 20, 1200, 0, 0, nil},
+		{"few files → said with the time they last", 20, 1200, 1024, 28_000, []string{"ulimit -n", "320", "answers take over 16 s"}},
+		{"few ports → said", 1000, 60_000, 1 << 20, 28_232, []string{"local ports", "28232", "28 s"}},
+		{"a cap below the limits → nothing", 1000, 100, 1024, 28_232, nil},
+	} {
+		got := limitWarnings(row.rate, row.need, row.files, row.ports)
+		if len(row.want) == 0 && len(got) > 0 || len(row.want) > 0 && len(got) != 1 {
+			t.Errorf("%s: %q", row.name, got)
+			continue
+		}
+		for _, want := range row.want {
+			if !strings.Contains(got[0], want) {
+				t.Errorf("%s: %q does not say %q", row.name, got[0], want)
+			}
+		}
+	}
+}
+
+func TestSketchKeepsQuantilesWithinOnePercent(t *testing.T) {
+	var s sketch
+	if s.quantiles() != (Quantiles{}) {
+		t.Errorf("an empty sketch has %+v", s.quantiles())
+	}
+	for i := 1; i <= 10_000; i++ {
+		s.add(time.Duration(i) * 100 * time.Microsecond)
+	}
+	for _, row := range []struct {
+		p    float64
+		want time.Duration
+	}{{0.5, 500 * time.Millisecond}, {0.95, 950 * time.Millisecond}, {0.99, 990 * time.Millisecond}, {1, time.Second}} {
+		got := s.quantile(row.p)
+		if off := float64(got-row.want) / float64(row.want); off > 0.01 || off < -0.01 {
+			t.Errorf("p%g is %s, want %s within 1 %%", 100*row.p, got, row.want)
+		}
+	}
+	if q := s.quantiles(); q.N != 10_000 || q.Max != time.Second {
+		t.Errorf("%+v", q)
+	}
+	var one sketch
+	one.add(3 * time.Millisecond)
+	if q := one.quantile(0.5); q > 3*time.Millisecond || q < 2950*time.Microsecond {
+		t.Errorf("the median of 3ms alone is %s", q)
+	}
+}
