@@ -104,32 +104,58 @@ func (a *app) oneCall(ctx context.Context, db *store.DB, id string) error {
 	return nil
 }
 
-// listCalls lists the newest, or the slowest.
+// listCalls lists the newest, or the slowest, one line a call: the proxy's view
+// where both sides measured it.
 func (a *app) listCalls(ctx context.Context, db *store.DB, selection store.Selection, f callsFlags) error {
-	order := store.Order{By: "newest", Limit: 2 * f.limit}
+	order := store.Order{By: "newest"}
 	if f.slowest {
 		order.By = "slowest"
 	}
 	var calls []*call.Call
-	seen := map[[8]byte]bool{}
+	at := map[[8]byte]int{} // by the client's span where there is one
 	for c, err := range db.Calls(ctx, selection, order) {
 		if err != nil {
 			return err
 		}
-		// One line a call: the proxy's view where both sides measured it.
-		calls = append(calls, c)
-		if c.Side == call.Proxy {
-			seen[c.ParentSpan] = true
+		key := c.SpanID
+		if c.Side == call.Proxy && c.ParentSpan != [8]byte{} {
+			key = c.ParentSpan
+		}
+		i, known := at[key]
+		switch {
+		case known && c.Side == call.Proxy && calls[i].Side == call.Client:
+			calls[i] = c
+		case known && c.Side == call.Client:
+		default:
+			at[key] = len(calls)
+			calls = append(calls, c)
+		}
+		if f.limit > 0 && len(calls) > f.limit {
+			break
 		}
 	}
-	calls = slices.DeleteFunc(calls, func(c *call.Call) bool { return c.Side == call.Client && seen[c.SpanID] })
 	if f.limit > 0 {
 		calls = calls[:min(f.limit, len(calls))]
 	}
 	if len(calls) == 0 {
 		fmt.Fprintf(a.err, "no calls in %s for %s\n", db.Path, selection)
-		fmt.Fprintln(a.err, "next: weir calls all, or weir demo to make some")
+		fmt.Fprintf(a.err, "next: weir calls all%s, or weir demo to make some\n", dbFlag(f.db))
 		return nil
+	}
+	// The proxy's view of the last ones may not have been read yet.
+	for i, c := range calls {
+		if c.Side != call.Client {
+			continue
+		}
+		views, err := db.Call(ctx, report.SpanText(c))
+		if err != nil {
+			return err
+		}
+		for _, v := range views {
+			if v.Side == call.Proxy && v.ParentSpan == c.SpanID {
+				calls[i] = v
+			}
+		}
 	}
 	if !f.slowest {
 		slices.Reverse(calls)

@@ -26,7 +26,7 @@ func (a *app) play(ctx context.Context, s *stack, run *generator.Run, o playOpti
 			if ctx.Err() != nil {
 				return errInterrupted
 			}
-			return usage(err)
+			return err
 		}
 		a.warn(warnings)
 	}

@@ -92,6 +92,7 @@ func TestWhatIsWritten(t *testing.T) {
 	r := example(t)
 	for name, write := range map[string]func(*bytes.Buffer) error{
 		"report.txt":  func(b *bytes.Buffer) error { r.Text(b, Style{Width: 120}); return nil },
+		"narrow.txt":  func(b *bytes.Buffer) error { r.Text(b, Style{Width: 80}); return nil },
 		"colour.txt":  func(b *bytes.Buffer) error { r.Text(b, Style{Width: 120, Color: true}); return nil },
 		"report.json": func(b *bytes.Buffer) error { return r.JSON(b) },
 		"report.csv":  func(b *bytes.Buffer) error { return r.CSV(b) },

@@ -63,7 +63,7 @@ func field(n Num) string {
 
 // Markdown writes the tables as GitHub reads them.
 func (r *Report) Markdown(w io.Writer) {
-	r.mainTable().markdown(w)
+	r.mainTable(0).markdown(w)
 	if len(r.Failures) > 0 {
 		io.WriteString(w, "\n")
 		r.failureTable(1 << 20).markdown(w)

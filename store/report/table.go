@@ -15,6 +15,7 @@ import (
 type table struct {
 	columns []column
 	rows    [][]string
+	hung    bool // hangMarks has been at work
 }
 
 // column is one column; over is a title above neighbouring columns that share
@@ -57,15 +58,7 @@ func clip(s string, columns int) string {
 // ends. style, when set, colours a finished cell of a row; row -1 is the head.
 func (t *table) text(w io.Writer, style func(row, col int, cell string) string) {
 	t.hangMarks()
-	widths := make([]int, len(t.columns))
-	for i, c := range t.columns {
-		widths[i] = width.StringWidth(c.head)
-	}
-	for _, row := range t.rows {
-		for i, cell := range row {
-			widths[i] = max(widths[i], width.StringWidth(cell))
-		}
-	}
+	widths := t.widths()
 	if over := t.overLine(widths); over != "" {
 		fmt.Fprintln(w, paint(style, -1, 0, over))
 	}
@@ -79,9 +72,37 @@ func (t *table) text(w io.Writer, style func(row, col int, cell string) string) 
 	}
 }
 
+// widths are what the columns take.
+func (t *table) widths() []int {
+	widths := make([]int, len(t.columns))
+	for i, c := range t.columns {
+		widths[i] = width.StringWidth(c.head)
+	}
+	for _, row := range t.rows {
+		for i, cell := range row {
+			widths[i] = max(widths[i], width.StringWidth(cell))
+		}
+	}
+	return widths
+}
+
+// width is what the whole table takes.
+func (t *table) width() int {
+	t.hangMarks()
+	sum := 0
+	for _, w := range t.widths() {
+		sum += w + 2
+	}
+	return sum - 2
+}
+
 // hangMarks keeps digits below each other where some figures of a column have
 // a star behind them: the others get a space.
 func (t *table) hangMarks() {
+	if t.hung {
+		return
+	}
+	t.hung = true
 	for i := range t.columns {
 		marked := !t.columns[i].left && slices.ContainsFunc(t.rows, func(row []string) bool { return strings.HasSuffix(row[i], "*") })
 		if !marked {

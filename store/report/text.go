@@ -7,16 +7,16 @@ import (
 	"strings"
 )
 
-// Style says how text is drawn. The zero Style has no colour and is 100
+// Style says how text is drawn. The zero Style has no colour and is 120
 // columns wide.
 type Style struct {
 	Color bool // colour only repeats what a symbol says
-	Width int  // columns of the screen; 0 is 100
+	Width int  // columns of the screen; 0 is 120
 }
 
 func (s Style) columns() int {
 	if s.Width <= 0 {
-		return 100
+		return 120
 	}
 	return s.Width
 }
@@ -42,7 +42,10 @@ func (r *Report) Text(w io.Writer, s Style) {
 	for _, run := range r.Runs {
 		run.text(w, s)
 	}
-	main := r.mainTable()
+	main := r.mainTable(0)
+	for less := 1; less <= 2 && main.width() > s.columns(); less++ {
+		main = r.mainTable(less)
+	}
 	totalRow := -1
 	if len(r.Rows) > 1 {
 		totalRow = len(main.rows) - 1
@@ -187,19 +190,28 @@ func ttftCells(p Percentiles) []string {
 }
 
 // mainTable has a row for each group: what the proxy saw, or the generator
-// where there was no proxy.
-func (r *Report) mainTable() *table {
+// where there was no proxy. less leaves figures out for narrow screens: 1 the
+// second TTFT's tail, 2 also counts and cache. JSON and CSV have them all.
+func (r *Report) mainTable(less int) *table {
 	first, second := "ttft felt", "ttft upstream"
 	proxy := r.proxySeen()
 	if !proxy {
 		first, second = "ttft response", "ttft service"
 	}
+	begin, end := 0, 4 // of the columns of a TTFT: n, p50, p95, p99
+	if less > 0 {
+		end = 2
+	}
+	if less > 1 {
+		begin = 1
+	}
+	cached := r.Total.Tokens.CacheReadShare.Known && less < 2
 	t := &table{columns: r.groupColumns()}
 	t.columns = append(t.columns, column{head: "calls"}, column{head: "ok"})
-	t.columns = append(t.columns, ttftColumns(first)...)
-	t.columns = append(t.columns, ttftColumns(second)[1:]...)
+	t.columns = append(t.columns, ttftColumns(first)[begin:]...)
+	t.columns = append(t.columns, ttftColumns(second)[1:end]...)
 	t.columns = append(t.columns, column{head: "tpot"}, column{head: "tokens in→out"})
-	if cached := r.Total.Tokens.CacheReadShare; cached.Known {
+	if cached {
 		t.columns = append(t.columns, column{head: "cached"})
 	}
 	if proxy {
@@ -211,10 +223,10 @@ func (r *Report) mainTable() *table {
 		if !proxy {
 			a, b = row.TTFTResponse, row.TTFTService
 		}
-		cells = append(cells, ttftCells(a)...)
-		cells = append(cells, ttftCells(b)[1:]...)
+		cells = append(cells, ttftCells(a)[begin:]...)
+		cells = append(cells, ttftCells(b)[1:end]...)
 		cells = append(cells, mark(row.TPOT, "p50", row.TPOT.P50), inOut(row.Tokens))
-		if r.Total.Tokens.CacheReadShare.Known {
+		if cached {
 			cells = append(cells, percent(row.Tokens.CacheReadShare))
 		}
 		if proxy {
