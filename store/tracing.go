@@ -53,7 +53,7 @@ func NewTracing(ctx context.Context, db *DB, o TracingOptions) (*Tracing, error)
 		sdktrace.WithResource(res),
 		sdktrace.WithSpanProcessor(recorder),
 		sdktrace.WithSampler(sdktrace.AlwaysRecord(sdktrace.ParentBased(sdktrace.AlwaysSample()))),
-		sdktrace.WithRawSpanLimits(sdktrace.SpanLimits{
+		sdktrace.WithRawSpanLimits(sdktrace.SpanLimits{ // a call has over a hundred attributes, and one of them is long
 			AttributeValueLengthLimit: -1, AttributeCountLimit: -1, EventCountLimit: 128, LinkCountLimit: 128,
 			AttributePerEventCountLimit: 128, AttributePerLinkCountLimit: 128,
 		}))

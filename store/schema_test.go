@@ -1,0 +1,103 @@
+package store
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+func TestSchemaIsWrittenDown(t *testing.T) {
+	text, err := os.ReadFile("SCHEMA.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sections := map[string]string{}
+	for _, part := range strings.Split(string(text), "\n## ")[1:] {
+		name, body, _ := strings.Cut(part, "\n")
+		sections[name] = body
+	}
+	db := openAt(t, filepath.Join(t.TempDir(), "weir.db"))
+	rows, err := db.write.Query("SELECT m.name, c.name FROM sqlite_master m, pragma_table_info(m.name) c WHERE m.type = 'table' ORDER BY 1, 2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	columns := map[string]bool{}
+	for rows.Next() {
+		var table, column string
+		if err := rows.Scan(&table, &column); err != nil {
+			t.Fatal(err)
+		}
+		columns[table+"."+column] = true
+		if !strings.Contains(sections[table], "`"+column+"`") {
+			t.Errorf("SCHEMA.md does not describe %s.%s", table, column)
+		}
+	}
+	if len(columns) < 60 {
+		t.Fatalf("only %d columns found", len(columns))
+	}
+	// And nothing that is not there.
+	for _, line := range strings.Split(sections["spans"], "\n") {
+		cells := strings.Split(line, "|")
+		if len(cells) < 3 || strings.HasPrefix(cells[1], "---") {
+			continue
+		}
+		for _, name := range regexp.MustCompile("`([a-z_]+)`").FindAllStringSubmatch(cells[1], -1) {
+			if !columns["spans."+name[1]] {
+				t.Errorf("SCHEMA.md describes spans.%s, which does not exist", name[1])
+			}
+		}
+	}
+}
+
+func TestQuestionsOfTheDocumentHaveAnswers(t *testing.T) {
+	db, tr, stop := tracing(t, filepath.Join(t.TempDir(), "weir.db"), nil)
+	for i := range 5 {
+		record(tr, context.Background(), example(i))
+	}
+	stop()
+	text, err := os.ReadFile("SCHEMA.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	queries := regexp.MustCompile("(?s)```sql\n(.*?)```").FindAllStringSubmatch(string(text), -1)
+	if len(queries) < 2 {
+		t.Fatalf("%d queries found", len(queries))
+	}
+	for _, q := range queries {
+		rows, err := db.read.Query(q[1])
+		if err != nil {
+			t.Errorf("%v:\n%s", err, q[1])
+			continue
+		}
+		if !rows.Next() {
+			t.Errorf("no rows: %v\n%s", rows.Err(), q[1])
+		}
+		rows.Close()
+	}
+}
+
+func TestOlderFileIsBroughtUpToDate(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "weir.db")
+	db, err := connect(context.Background(), path, "rwc")
+	if err != nil {
+		t.Fatal(err)
+	}
+	// A file from before the first schema: empty, version 0.
+	if _, err := db.Exec("CREATE TABLE kept (x INTEGER); INSERT INTO kept VALUES (7)"); err != nil {
+		t.Fatal(err)
+	}
+	db.Close()
+	now := openAt(t, path)
+	var version, x int
+	if err := now.read.QueryRow("PRAGMA user_version").Scan(&version); err != nil || version != len(migrations) {
+		t.Errorf("version %d, %v", version, err)
+	}
+	if err := now.read.QueryRow("SELECT x FROM kept").Scan(&x); err != nil || x != 7 {
+		t.Errorf("what stood in the file is gone: %d, %v", x, err)
+	}
+	openAt(t, path) // a second time changes nothing
+}
