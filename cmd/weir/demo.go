@@ -4,11 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"time"
 
 	"github.com/spf13/cobra"
-
-	"net/url"
 
 	"weir/examples/quickstart"
 	"weir/generator"
@@ -97,7 +96,7 @@ func (a *app) demo(ctx context.Context, s *stack, m *loadmodel.Model, f demoFlag
 		ID: generator.NewRunID(), Plan: &generator.Plan{Model: m, Seed: f.seed}, Tracer: s.tracer,
 		Labels: map[string]string{"demo": ""}, Target: generator.Target{BaseURL: base},
 	}
-	fmt.Fprintf(a.err, "a simulated endpoint on %s, weir's proxy on %s; %s of %s through both\n", endpoint.url, base, f.length, m.Name)
-	fmt.Fprintf(a.err, "records in %s\n", s.path())
-	return a.play(ctx, s, run, playOptions{shown: base + " → sim", preflight: true, json: f.json})
+	fmt.Fprintf(a.err, "simulated endpoint  %s\nweir's proxy        %s\nload model          %s, for %s\nrecords             %s\n",
+		endpoint.url, base, m.Name, f.length, s.path())
+	return a.play(ctx, s, run, playOptions{shown: "sim", preflight: true, json: f.json})
 }

@@ -156,10 +156,6 @@ func serveInside(p *proxy.Proxy) (base string, stop func(), err error) {
 	if err != nil {
 		return "", nil, err
 	}
-	if _, err := p.Handler(); err != nil {
-		l.Close()
-		return "", nil, usage(err)
-	}
 	served := make(chan struct{})
 	go func() {
 		defer close(served)

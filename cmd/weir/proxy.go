@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -61,7 +62,7 @@ requests and lets the streams under way end; a second Ctrl-C ends them.`,
 	return c
 }
 
-// upstreams turns the flags that speak of upstreams into the proxy's own.
+// proxyUpstreams turns the flags that speak of upstreams into the proxy's own.
 func (f *proxyFlags) proxyUpstreams() ([]proxy.Upstream, error) {
 	if len(f.upstreams) == 0 {
 		return nil, usage(&hinted{errors.New("proxy: no --upstream: where should requests go?"), "weir proxy --upstream https://api.anthropic.com"})
@@ -86,10 +87,14 @@ func (f *proxyFlags) proxyUpstreams() ([]proxy.Upstream, error) {
 	for _, u := range parsed {
 		all = append(all, proxy.Upstream{Name: u.Name, URL: u.URL, Prefix: u.Prefix, Models: u.Models, CAFile: f.caFile, Proxy: way})
 	}
+	// A proxy that serves nobody finds what is wrong before anything is opened.
+	if _, err := (&proxy.Proxy{Upstreams: slices.Clone(all)}).Handler(); err != nil {
+		return nil, usage(err)
+	}
 	return all, nil
 }
 
-// token reads what remote clients must send; empty when there is none.
+// clientToken reads what remote clients must send; empty when there is none.
 func (a *app) clientToken(f proxyFlags) (string, error) {
 	token, _ := a.env(f.clientTokenEnv)
 	if f.allowRemote && token == "" {

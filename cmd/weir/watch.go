@@ -59,7 +59,7 @@ func progressLine(p generator.Progress) string {
 	}
 	what := fmt.Sprintf("%s of %s", p.Elapsed.Round(time.Second), p.Length.Round(time.Second))
 	if p.Draining {
-		what = "all sent, waiting for the last"
+		what = "draining"
 	}
 	if p.Elapsed < 0 {
 		what = "starting"
