@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 )
@@ -107,10 +109,26 @@ type reader struct {
 	err *Error
 }
 
+// fail keeps the first fault. Numbers are told as people write them.
 func (r *reader) fail(at int, format string, a ...any) {
-	if r.err == nil {
-		r.err = r.d.fault(at, format, a...)
+	if r.err != nil {
+		return
 	}
+	for i := range a {
+		if f, ok := a[i].(float64); ok {
+			a[i] = number(f)
+		}
+	}
+	r.err = r.d.fault(at, format, a...)
+}
+
+// number prints a number without an exponent unless it is beyond all use, and
+// without the noise that binary fractions gather in sums.
+func number(f float64) string {
+	if math.Abs(f) >= 1e15 {
+		return strconv.FormatFloat(f, 'g', -1, 64)
+	}
+	return strconv.FormatFloat(math.Round(f*1e6)/1e6, 'f', -1, 64)
 }
 
 // setters are what an object's fields do, by their names.

@@ -30,7 +30,7 @@ func (q quantity) String() string {
 func (r *reader) value(n node, what string, q quantity) float64 {
 	v := r.number(n, what)
 	if v < q.least || v > q.most || q.whole && v != math.Trunc(v) {
-		r.fail(n.at, "%s %g: want %s", what, v, q)
+		r.fail(n.at, "%s %v: want %s", what, v, q)
 	}
 	return v
 }
@@ -75,15 +75,19 @@ func (r *reader) dist(n node, what string, q quantity) Dist {
 		"distribution": func(v node) {
 			s.d.Kind = r.oneOf(v, named("distribution"), "uniform", "constant", "normal", "lognormal", "exponential", "zipf", "quantiles")
 		},
-		"min":       bound(&s.d.Min, "min"),
-		"max":       bound(&s.d.Max, "max"),
-		"value":     bound(&s.d.Value, "value"),
-		"mean":      above0(&s.d.Average, "mean"),
-		"stddev":    above0(&s.d.StdDev, "stddev"),
-		"median":    above0(&s.d.Median, "median"),
-		"sigma":     above0(&s.d.Sigma, "sigma"),
-		"p99":       above0(&s.p99, "p99"),
-		"exponent":  above0(&s.d.Exponent, "exponent"),
+		"min":    bound(&s.d.Min, "min"),
+		"max":    bound(&s.d.Max, "max"),
+		"value":  bound(&s.d.Value, "value"),
+		"mean":   above0(&s.d.Average, "mean"),
+		"stddev": above0(&s.d.StdDev, "stddev"),
+		"median": above0(&s.d.Median, "median"),
+		"sigma":  above0(&s.d.Sigma, "sigma"),
+		"p99":    above0(&s.p99, "p99"),
+		"exponent": func(v node) {
+			if s.d.Exponent = r.positive(v, named("exponent")); s.d.Exponent > 20 {
+				r.fail(v.at, "%s %v: want at most 20", named("exponent"), s.d.Exponent)
+			}
+		},
 		"quantiles": func(v node) { s.d.Points = r.points(v, named("quantiles"), q) },
 	})
 	if r.err == nil {
@@ -111,7 +115,7 @@ func (s *shaping) shape() {
 	}
 	d.HasMin, d.HasMax = s.has("min"), s.has("max")
 	if d.HasMin && d.HasMax && d.Min > d.Max {
-		s.fail(s.given["min"].at, "%s: min %g is greater than max %g; swap them", s.what, d.Min, d.Max)
+		s.fail(s.given["min"].at, "%s: min %v is greater than max %v; swap them", s.what, d.Min, d.Max)
 		return
 	}
 	switch d.Kind {
@@ -165,13 +169,13 @@ func (s *shaping) lognormal() {
 	switch {
 	case s.has("median") && s.has("sigma") != s.has("p99"):
 		if s.has("p99") && s.p99 <= d.Median {
-			s.fail(s.given["p99"].at, "%s: p99 %g is not above the median %g; raise it", s.what, s.p99, d.Median)
+			s.fail(s.given["p99"].at, "%s: p99 %v is not above the median %v; raise it", s.what, s.p99, d.Median)
 		} else if s.has("p99") {
 			d.Sigma = math.Log(s.p99/d.Median) / z99
 		}
 	case !s.has("median") && !s.has("sigma") && !s.has("p99") && d.HasMin && d.HasMax:
 		if d.Min <= 0 {
-			s.fail(s.given["min"].at, "%s: min %g: a lognormal by min and max alone needs a min above 0; or give median and sigma", s.what, d.Min)
+			s.fail(s.given["min"].at, "%s: min %v: a lognormal by min and max alone needs a min above 0; or give median and sigma", s.what, d.Min)
 			return
 		}
 		d.Median = math.Sqrt(d.Min * d.Max)
@@ -188,7 +192,7 @@ func (s *shaping) reachable() {
 		return
 	}
 	if c := s.d.cut(0); !(c.to-c.from >= 1e-6) {
-		s.fail(s.n.at, "%s: less than a millionth of the distribution lies between min %g and max %g; widen them", s.what, s.d.Min, s.d.Max)
+		s.fail(s.n.at, "%s: less than a millionth of the distribution lies between min %v and max %v; widen them", s.what, s.d.Min, s.d.Max)
 	}
 }
 
@@ -207,13 +211,13 @@ func (r *reader) points(n node, what string, q quantity) [][2]float64 {
 		}
 		p := [2]float64{r.number(item.items[0], what), r.number(item.items[1], what)}
 		if p[0] < 0 || p[0] > 1 {
-			r.fail(item.items[0].at, "%s: probability %g: want 0 to 1", what, p[0])
+			r.fail(item.items[0].at, "%s: probability %v: want 0 to 1", what, p[0])
 		}
 		if p[1] < 0 || p[1] > q.most {
-			r.fail(item.items[1].at, "%s: value %g: want 0 to %.0f", what, p[1], q.most)
+			r.fail(item.items[1].at, "%s: value %v: want 0 to %.0f", what, p[1], q.most)
 		}
 		if k := len(points) - 1; k >= 0 && (p[0] <= points[k][0] || p[1] < points[k][1]) {
-			r.fail(item.at, "%s: [%g, %g] comes after [%g, %g]; probabilities must rise, and values not fall", what, p[0], p[1], points[k][0], points[k][1])
+			r.fail(item.at, "%s: [%v, %v] comes after [%v, %v]; probabilities must rise, and values not fall", what, p[0], p[1], points[k][0], points[k][1])
 		}
 		points = append(points, p)
 	}

@@ -54,7 +54,7 @@ func (r *reader) model(n node, m *Model) {
 			r.fail(v.at, "target_qps 0: want more than 0")
 		}
 		if m.RampUp > m.Duration {
-			r.fail(given["ramp_up_seconds"].at, "ramp_up_seconds %g is longer than duration_seconds %g, which holds it; shorten it", m.RampUp.Seconds(), m.Duration.Seconds())
+			r.fail(given["ramp_up_seconds"].at, "ramp_up_seconds %v is longer than duration_seconds %v, which holds it; shorten it", m.RampUp.Seconds(), m.Duration.Seconds())
 		}
 	}
 	if v, both := given["models"]; both && m.Model != "" {
@@ -69,7 +69,7 @@ func (r *reader) arrivals(v node, m *Model) {
 		},
 		"cv": func(v node) {
 			if m.Arrivals.CV = r.number(v, "arrivals: cv"); m.Arrivals.CV < 0.05 || m.Arrivals.CV > 20 {
-				r.fail(v.at, "arrivals: cv %g: want 0.05 to 20; for even gaps the process is constant", m.Arrivals.CV)
+				r.fail(v.at, "arrivals: cv %v: want 0.05 to 20; for even gaps the process is constant", m.Arrivals.CV)
 			}
 		},
 	})
@@ -131,7 +131,7 @@ func (r *reader) models(v node, m *Model) {
 		m.Models = append(m.Models, s)
 	}
 	if r.err == nil && !isOne(sum) {
-		r.fail(v.at, "the shares of the %d models sum to %s; want 1", len(m.Models), sumText(sum))
+		r.fail(v.at, "the models' shares sum to %v; want 1", sum)
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"math"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 )
 
@@ -32,7 +31,7 @@ func (r *reader) scenarios(n node, m *Model) {
 		m.Scenarios = append(m.Scenarios, s)
 	}
 	if !isOne(sum) {
-		r.fail(n.at, "the weights of the %d scenarios sum to %s; want 1", len(m.Scenarios), sumText(sum))
+		r.fail(n.at, "the scenarios' weights sum to %v; want 1", sum)
 	}
 }
 
@@ -46,12 +45,6 @@ func describe(n node) string {
 // isOne says whether shares sum to 1, as near as people round them: 0.333 three
 // times will do.
 func isOne(sum float64) bool { return math.Abs(sum-1) <= 0.001+1e-9 }
-
-// sumText prints a sum of decimal fractions so that it never reads as 1 when it
-// is refused, and without the noise of binary ones.
-func sumText(sum float64) string {
-	return strconv.FormatFloat(math.Round(sum*1e6)/1e6, 'g', -1, 64)
-}
 
 var idPattern = regexp.MustCompile(`^[a-z0-9_.-]+$`)
 
@@ -73,7 +66,7 @@ func (r *reader) scenario(n node, s *Scenario) {
 		"description": func(v node) { s.Description = r.string(v, in("description")) },
 		"weight": func(v node) {
 			if s.Weight = r.number(v, in("weight")); s.Weight < 0 || s.Weight > 1 {
-				r.fail(v.at, "%s %g: want 0 to 1", in("weight"), s.Weight)
+				r.fail(v.at, "%s %v: want 0 to 1", in("weight"), s.Weight)
 			}
 		},
 		"input_tokens":  func(v node) { s.InputTokens = r.dist(v, in("input_tokens"), tokens) },

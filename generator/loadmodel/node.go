@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 	"unicode/utf8"
 )
@@ -56,16 +55,32 @@ func (d *document) fault(at int, format string, a ...any) *Error {
 
 // parse reads the whole document as one value.
 func (d *document) parse() (node, error) {
+	// The decoder's own places are not to be relied on while it reads token by
+	// token. This reads the bytes once more, and says exactly which is wrong.
+	if err := json.Unmarshal(d.data, new(json.RawMessage)); err != nil {
+		return node{}, d.syntax(err)
+	}
 	dec := json.NewDecoder(bytes.NewReader(d.data))
 	dec.UseNumber()
-	n, err := d.value(dec, 0)
-	if err != nil {
-		return n, err
+	return d.value(dec, 0)
+}
+
+// syntax is the error of a document that is not JSON.
+func (d *document) syntax(err error) error {
+	var s *json.SyntaxError
+	if !errors.As(err, &s) {
+		return &Error{File: d.name, Problem: err.Error()}
 	}
-	if rest := bytes.TrimLeft(d.data[dec.InputOffset():], " \t\r\n"); len(rest) > 0 {
-		return n, d.fault(len(d.data)-len(rest), "something stands behind the end of the document; a load model is one object, not JSON Lines: take it out")
+	at, problem := int(s.Offset)-1, s.Error()
+	switch {
+	case strings.Contains(problem, "unexpected end"):
+		return d.fault(len(d.data), "the document ends too early; close every bracket, brace and quote")
+	case strings.Contains(problem, "after top-level value"):
+		return d.fault(at, "something stands behind the end of the document; a load model is one object, not JSON Lines: take it out")
+	case strings.Contains(problem, "max depth"):
+		return d.tooDeep(at)
 	}
-	return n, nil
+	return d.fault(at, "not JSON here: %s%s", problem, d.advice(at))
 }
 
 // next reads a token and where it begins.
@@ -73,29 +88,14 @@ func (d *document) next(dec *json.Decoder) (json.Token, int, error) {
 	from := int(dec.InputOffset())
 	t, err := dec.Token()
 	if err != nil {
-		return nil, from, d.syntax(err, from)
+		return nil, from, d.fault(from, "%v", err)
 	}
 	at := from + len(d.data[from:]) - len(bytes.TrimLeft(d.data[from:], " \t\r\n,:"))
 	return t, at, nil
 }
 
-func (d *document) syntax(err error, at int) error {
-	var s *json.SyntaxError
-	switch {
-	case errors.As(err, &s):
-		at := int(s.Offset) - 1
-		return d.fault(at, "not JSON here: %s%s", strings.TrimPrefix(s.Error(), "json: "), d.advice(at))
-	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		return d.fault(len(d.data), "the document ends too early; close every bracket, brace and quote")
-	}
-	return d.fault(at, "%v", err)
-}
-
 // advice is what to do about the usual mistakes, by the byte that is wrong.
 func (d *document) advice(at int) string {
-	if at < 0 || at >= len(d.data) {
-		return ""
-	}
 	before := bytes.TrimRight(d.data[:at], " \t\r\n")
 	switch c := d.data[at]; {
 	case c == '/' || c == '#':
@@ -104,6 +104,8 @@ func (d *document) advice(at int) string {
 		return "; JSON has only double quotes"
 	case (c == '}' || c == ']') && bytes.HasSuffix(before, []byte{','}):
 		return "; take out the comma before it"
+	case c == 'N' || c == 'I':
+		return "; JSON has no NaN and no infinity"
 	case c == '"' || c == '{' || c == '[':
 		return "; is a comma or colon missing before it?"
 	}
@@ -114,13 +116,17 @@ func (d *document) advice(at int) string {
 // hostile document from exhausting the stack.
 const deepest = 100
 
+func (d *document) tooDeep(at int) error {
+	return d.fault(at, "nested deeper than %d levels; a load model needs a few", deepest)
+}
+
 func (d *document) value(dec *json.Decoder, depth int) (node, error) {
 	t, at, err := d.next(dec)
 	if err != nil {
 		return node{}, err
 	}
 	if depth > deepest {
-		return node{}, d.fault(at, "nested deeper than %d levels; a load model needs a few", deepest)
+		return node{}, d.tooDeep(at)
 	}
 	n := node{at: at, value: t}
 	switch t := t.(type) {
@@ -161,10 +167,7 @@ func (d *document) object(dec *json.Decoder, n *node, depth int) error {
 		if err != nil {
 			return err
 		}
-		name, ok := t.(string)
-		if !ok {
-			return d.fault(at, "want a field's name in quotes")
-		}
+		name, _ := t.(string)
 		if seen[name] {
 			return d.fault(at, "field %q stands twice in one object; keep one", name)
 		}
@@ -215,6 +218,9 @@ func distance(a, b string) int {
 
 // article puts a or an before a kind.
 func article(kind string) string {
+	if kind == "null" {
+		return kind
+	}
 	if strings.ContainsRune("aeiou", rune(kind[0])) {
 		return "an " + kind
 	}

@@ -180,19 +180,26 @@ func (z zipf) Quantile(p float64) float64 {
 
 // powers is the sum of k to the power −s over the whole numbers k from a to b:
 // term by term at first, and from there on by Euler and Maclaurin's formula,
-// whose next term is then below 1e-12 of the sum.
+// which is then exact to some ten digits.
 func powers(a, b, s float64) float64 {
 	var sum float64
-	for stop := min(b+1, a+32); a < stop; a++ {
+	for stop := min(b+1, a+14); a < stop; a++ {
 		sum += math.Pow(a, -s)
 	}
 	if a > b {
 		return sum
 	}
-	area := math.Log(b / a)
+	fa, fb, area := math.Pow(a, -s), math.Pow(b, -s), math.Log(b/a)
 	if s != 1 {
-		area = math.Pow(a, 1-s) * math.Expm1((1-s)*area) / (1 - s)
+		area = a * fa * math.Expm1((1-s)*area) / (1 - s)
 	}
-	f := func(x, by float64) float64 { return math.Pow(x, -s-by) }
-	return sum + area + (f(a, 0)+f(b, 0))/2 + s*(f(a, 1)-f(b, 1))/12 - s*(s+1)*(s+2)*(f(a, 3)-f(b, 3))/720
+	rise := s // the next derivative's factor
+	sum += area + (fa+fb)/2
+	fa, fb = fa/a, fb/b
+	sum += rise * (fa - fb) / 12
+	rise *= (s + 1) * (s + 2)
+	fa, fb = fa/(a*a), fb/(b*b)
+	sum -= rise * (fa - fb) / 720
+	rise *= (s + 3) * (s + 4)
+	return sum + rise*(fa/(a*a)-fb/(b*b))/30240
 }

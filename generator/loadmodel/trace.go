@@ -1,16 +1,14 @@
 package loadmodel
 
 import (
-	"bufio"
 	"bytes"
-	"encoding/csv"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"iter"
+	"math"
+	"math/rand/v2"
 	"os"
-	"strconv"
+	"slices"
 	"strings"
 	"time"
 )
@@ -18,10 +16,11 @@ import (
 // Row is one request of a recorded trace.
 type Row struct {
 	At      time.Duration // since the trace's first row
-	Input   int           // prompt tokens
+	Input   int           // tokens of the whole prompt, history included
 	Output  int           // generated tokens
 	Model   string        // empty when the trace does not say
-	Session string        // empty when the row stands alone
+	Session string        // empty when the trace does not say
+	Turn    int           // in its session, from 1; 0 without one
 	HashIDs []int         // blocks of the prompt; equal ids are equal text
 	Failed  bool          // the recorded request failed
 }
@@ -32,285 +31,252 @@ type TraceOptions struct {
 	Format string  // "azure", "burstgpt", "mooncake" or "bailian"; empty: by its first line
 	Speed  float64 // 2 plays it in half the time; 0 is 1
 	Limit  int     // rows; 0: all
+
+	// Verbatim leaves the rows of a coarse clock's tick all at once, a burst
+	// that no user made. Otherwise they are spread over it by chance from Seed.
+	Verbatim bool
+	Seed     uint64
 }
 
-// Trace is a file of recorded requests. It is read as it is used, in constant
-// memory.
+// Trace is a file of recorded requests. It is read as it is used, in memory
+// that does not grow with its length.
 type Trace struct {
 	Path    string
 	Format  string
+	Tick    time.Duration // of a clock too coarse for its rate; 0: it is fine enough
 	options TraceOptions
-	read    lineReader
 }
 
-// lineReader turns one record of a trace into a row; at is its time in the
-// trace's own clock.
-type lineReader func(record []string, columns map[string]int) (row Row, at time.Duration, err error)
+// traceFormats are the readers of traces by name.
+var traceFormats = map[string]func(*Trace) iter.Seq2[record, error]{
+	"azure":    azure.records,
+	"burstgpt": burst.records,
+	"mooncake": (*Trace).jsonRecords,
+	"bailian":  (*Trace).jsonRecords,
+}
 
-// OpenTrace finds out what a trace is. It reads no more than its beginning.
+// OpenTrace finds out what a trace is. It reads the beginning, and fails if
+// that cannot be read as the format asks.
 func OpenTrace(path string, o TraceOptions) (*Trace, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, fmt.Errorf("trace %s: %s", path, reason(err))
-	}
-	defer f.Close()
-	if info, err := f.Stat(); err == nil && info.IsDir() {
-		return nil, fmt.Errorf("trace %s: is a directory; name the file in it", path)
-	}
-	head := make([]byte, 64<<10)
-	n, err := io.ReadFull(f, head)
-	if n == 0 {
-		return nil, fmt.Errorf("trace %s: is empty", path)
-	}
-	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
-		return nil, fmt.Errorf("trace %s: %s", path, reason(err))
-	}
 	t := &Trace{Path: path, Format: o.Format, options: o}
-	if t.Format == "" {
-		t.Format = sniff(head[:n])
+	if o.Speed != 0 && !(o.Speed >= 1e-6 && o.Speed <= 1e6) {
+		return nil, t.problem("speed %g: want 0.000001 to 1000000; 2 plays it in half the time", o.Speed)
 	}
 	if t.Format == "" {
-		return nil, fmt.Errorf("trace %s: its first line is of no format that weir knows: want the columns of Azure (TIMESTAMP,ContextTokens,GeneratedTokens) or BurstGPT, or JSON lines of Mooncake or Bailian", path)
+		head, err := t.firstLine()
+		if err != nil {
+			return nil, err
+		}
+		if t.Format = sniff(head); t.Format == "" {
+			return nil, t.unknown(head)
+		}
 	}
-	if t.read = traceReaders[t.Format]; t.read == nil && !isJSONLines(t.Format) {
-		return nil, fmt.Errorf("trace %s: format %q is not known; want azure, burstgpt, mooncake or bailian", path, t.Format)
+	if traceFormats[t.Format] == nil {
+		return nil, t.problem("format %q is not known; want azure, burstgpt, mooncake or bailian", t.Format)
 	}
-	return t, nil
+	return t, t.probe()
 }
 
-func isJSONLines(format string) bool { return format == "mooncake" || format == "bailian" }
-
-// LooksLikeTrace says whether a file is a trace rather than a load model.
+// LooksLikeTrace says whether a file begins as a trace does, and not as a load
+// model.
 func LooksLikeTrace(path string) bool {
-	t, err := OpenTrace(path, TraceOptions{})
-	return err == nil && t.Format != ""
+	t := &Trace{Path: path}
+	head, err := t.firstLine()
+	return err == nil && sniff(head) != ""
 }
 
-// sniff names the format by the first line.
-func sniff(head []byte) string {
-	head = bytes.TrimPrefix(head, []byte("\xef\xbb\xbf"))
-	line, _, _ := bytes.Cut(head, []byte{'\n'})
-	line = bytes.TrimSpace(line)
-	if len(line) > 0 && line[0] == '{' {
-		var fields map[string]json.RawMessage
-		if json.Unmarshal(line, &fields) != nil {
-			return ""
-		}
-		_, chat := fields["chat_id"]
-		_, length := fields["input_length"]
-		switch {
-		case chat && length:
-			return "bailian"
-		case length:
-			return "mooncake"
-		}
-		return ""
+func (t *Trace) problem(format string, a ...any) error {
+	return fmt.Errorf("trace %s: %s", t.Path, fmt.Sprintf(format, a...))
+}
+
+// unknown is the error of a file that begins like none of the formats.
+func (t *Trace) unknown(head []byte) error {
+	if fields, ok := jsonFields(head); ok && fields["messages"] != nil {
+		return t.problem("is a dataset of requests, which is not supported yet; want a trace of times and lengths")
 	}
-	names := strings.ToLower(string(line))
+	return t.problem("its first line is of no format that weir knows; want the columns of Azure (TIMESTAMP,ContextTokens,GeneratedTokens) or BurstGPT (Timestamp,Model,Request tokens,Response tokens), or the JSON lines of Mooncake or Bailian")
+}
+
+func (t *Trace) firstLine() ([]byte, error) {
+	for line, err := range t.lines() {
+		return line.text, err
+	}
+	return nil, t.problem("is empty; want one request a line")
+}
+
+func jsonFields(line []byte) (map[string]json.RawMessage, bool) {
+	var fields map[string]json.RawMessage
+	err := json.Unmarshal(line, &fields)
+	return fields, err == nil
+}
+
+// sniff names the format by the first line; empty when it is none.
+func sniff(line []byte) string {
+	if fields, ok := jsonFields(line); ok {
+		switch {
+		case fields["input_length"] == nil:
+			return ""
+		case fields["chat_id"] != nil:
+			return "bailian"
+		}
+		return "mooncake"
+	}
+	columns := columnsOf(line)
 	switch {
-	case strings.Contains(names, "contexttokens") && strings.Contains(names, "timestamp"):
+	case azure.fits(columns):
 		return "azure"
-	case strings.Contains(names, "request tokens") && strings.Contains(names, "timestamp"):
+	case burst.fits(columns):
 		return "burstgpt"
 	}
 	return ""
 }
+
+// probed is how many rows OpenTrace looks at.
+const probed = 5000
+
+// probe reads the first rows, and takes the measure of their clock: it is
+// coarse when most rows share their instant with another, and its tick is the
+// usual distance between instants.
+func (t *Trace) probe() error {
+	rows, limit := 0, probed
+	if t.options.Limit > 0 {
+		limit = min(limit, t.options.Limit)
+	}
+	var last time.Duration
+	var gaps []time.Duration
+	for r, err := range t.records() {
+		if err != nil {
+			return err
+		}
+		if rows > 0 && r.at > last {
+			gaps = append(gaps, r.at-last)
+		}
+		last = max(last, r.at)
+		if rows++; rows == limit {
+			break
+		}
+	}
+	switch {
+	case rows == 0:
+		return t.problem("has no rows; want one request a line")
+	case rows >= 50 && len(gaps) > 0 && 2*(len(gaps)+1) < rows:
+		slices.Sort(gaps)
+		t.Tick = gaps[len(gaps)/2]
+	}
+	return nil
+}
+
+// record is a row with the time of the trace's own clock.
+type record struct {
+	Row
+	at time.Duration
+}
+
+func (t *Trace) records() iter.Seq2[record, error] { return traceFormats[t.Format](t) }
+
+// fullest is the most rows of one tick that are held to be spread.
+const fullest = 1 << 16
 
 // Rows reads the rows in their order, from the first one's time on, at the
 // speed asked for. Rows whose time goes back keep the time of the row before.
 // After an error, which names its line, there are no more.
 func (t *Trace) Rows() iter.Seq2[Row, error] {
 	return func(yield func(Row, error) bool) {
+		rng := rand.New(rand.NewPCG(t.options.Seed, 0x7472616365)) //nolint:gosec // chance that can be repeated is the point
+		width := t.Tick
+		if t.options.Verbatim {
+			width = 0
+		}
+		var first, now time.Duration
+		var together []Row // that stand at now, and have not been given yet
+		give := func(over time.Duration) bool {
+			offsets := make([]time.Duration, len(together))
+			for i := range offsets {
+				offsets[i] = time.Duration(rng.Float64() * float64(over))
+			}
+			slices.Sort(offsets)
+			for i, row := range together {
+				row.At = t.played(now + offsets[i])
+				if !yield(row, nil) {
+					return false
+				}
+			}
+			together = together[:0]
+			return true
+		}
+		n := 0
+		for r, err := range t.records() {
+			if err != nil {
+				if give(width) {
+					yield(Row{}, err)
+				}
+				return
+			}
+			if n == 0 {
+				first = r.at
+			}
+			at := max(r.at-first, now)
+			if (at > now || len(together) == fullest) && !give(min(width, at-now)) {
+				return
+			}
+			now = at
+			together = append(together, r.Row)
+			if n++; n == t.options.Limit {
+				break
+			}
+		}
+		give(width)
+	}
+}
+
+// played is when a row is sent that stands at a time in the trace.
+func (t *Trace) played(at time.Duration) time.Duration {
+	if t.options.Speed == 0 || t.options.Speed == 1 {
+		return at
+	}
+	return time.Duration(min(float64(at)/t.options.Speed, math.MaxInt64/2))
+}
+
+// line is a line of a file, without its end, and its number from 1.
+type line struct {
+	number int
+	text   []byte
+}
+
+// longestLine is the longest line of a trace that is taken for one.
+const longestLine = 16 << 20
+
+// lines reads the file's lines that are not blank. Each is good until the next.
+func (t *Trace) lines() iter.Seq2[line, error] {
+	return func(yield func(line, error) bool) {
 		f, err := os.Open(t.Path)
 		if err != nil {
-			yield(Row{}, fmt.Errorf("trace %s: %s", t.Path, reason(err)))
+			yield(line{}, t.problem("%s", reason(err)))
 			return
 		}
 		defer f.Close()
-		speed := t.options.Speed
-		if speed <= 0 {
-			speed = 1
-		}
-		var first, last time.Duration
-		n := 0
-		for row, at := range t.records(f, func(line int, err error) {
-			yield(Row{}, fmt.Errorf("trace %s:%d: %w", t.Path, line, err))
-		}) {
-			if n == 0 {
-				first, last = at, at
-			}
-			last = max(last, at)
-			row.At = time.Duration(float64(last-first) / speed)
-			n++
-			if !yield(row, nil) || n == t.options.Limit {
-				return
-			}
-		}
-	}
-}
-
-// records reads rows with their own clock; fail is told of the first fault.
-func (t *Trace) records(f io.Reader, fail func(line int, err error)) iter.Seq2[Row, time.Duration] {
-	if isJSONLines(t.Format) {
-		return jsonRecords(f, t.Format, fail)
-	}
-	return t.csvRecords(f, fail)
-}
-
-func (t *Trace) csvRecords(f io.Reader, fail func(int, error)) iter.Seq2[Row, time.Duration] {
-	return func(yield func(Row, time.Duration) bool) {
-		r := csv.NewReader(bufio.NewReaderSize(f, 256<<10))
-		r.ReuseRecord, r.FieldsPerRecord, r.TrimLeadingSpace = true, -1, true
-		head, err := r.Read()
-		if err != nil {
-			fail(1, err)
+		if info, err := f.Stat(); err == nil && info.IsDir() {
+			yield(line{}, t.problem("is a directory; name the file in it"))
 			return
 		}
-		columns := map[string]int{}
-		for i, name := range head {
-			columns[strings.ToLower(strings.TrimSpace(strings.TrimPrefix(name, "\ufeff")))] = i
+		scan := newScanner(f)
+		number := 0
+		for scan.Scan() {
+			text := scan.Bytes()
+			if number++; number == 1 {
+				text = bytes.TrimPrefix(text, []byte("\xef\xbb\xbf"))
+			}
+			if text = bytes.TrimSpace(text); len(text) > 0 && !yield(line{number, text}, nil) {
+				return
+			}
 		}
-		for {
-			record, err := r.Read()
-			if errors.Is(err, io.EOF) {
-				return
-			}
-			line, _ := r.FieldPos(0)
-			if err != nil {
-				fail(line, err)
-				return
-			}
-			row, at, err := t.read(record, columns)
-			if err != nil {
-				fail(line, err)
-				return
-			}
-			if !yield(row, at) {
-				return
-			}
+		if err := scan.Err(); err != nil {
+			yield(line{}, t.fault(number+1, scanProblem(err)))
 		}
 	}
 }
 
-var traceReaders = map[string]lineReader{"azure": azureRow, "burstgpt": burstRow}
-
-// column reads a record's field by its name.
-func column(record []string, columns map[string]int, name string) (string, error) {
-	i, ok := columns[name]
-	if !ok {
-		return "", fmt.Errorf("column %q is missing from the header", name)
-	}
-	if i >= len(record) {
-		return "", fmt.Errorf("column %q is missing from this row", name)
-	}
-	return strings.TrimSpace(record[i]), nil
-}
-
-func tokenColumn(record []string, columns map[string]int, name string) (int, error) {
-	s, err := column(record, columns, name)
-	if err != nil {
-		return 0, err
-	}
-	n, err := strconv.ParseFloat(s, 64)
-	if err != nil || n < 0 {
-		return 0, fmt.Errorf("column %q: %q is not a number of tokens", name, s)
-	}
-	return int(n), nil
-}
-
-// azureRow reads the Azure LLM inference traces: a wall clock without a zone.
-func azureRow(record []string, columns map[string]int) (row Row, at time.Duration, err error) {
-	s, err := column(record, columns, "timestamp")
-	if err != nil {
-		return row, 0, err
-	}
-	stamp, err := parseStamp(s)
-	if err != nil {
-		return row, 0, err
-	}
-	if row.Input, err = tokenColumn(record, columns, "contexttokens"); err != nil {
-		return row, 0, err
-	}
-	row.Output, err = tokenColumn(record, columns, "generatedtokens")
-	return row, time.Duration(stamp.UnixNano()), err
-}
-
-func parseStamp(s string) (time.Time, error) {
-	for _, layout := range []string{"2006-01-02 15:04:05.999999999", "2006-01-02T15:04:05.999999999Z07:00", "2006-01-02 15:04:05.999999999Z07:00"} {
-		if t, err := time.Parse(layout, s); err == nil {
-			return t, nil
-		}
-	}
-	return time.Time{}, fmt.Errorf("column %q: %q is not a time", "timestamp", s)
-}
-
-// burstRow reads BurstGPT: seconds, and no response tokens for a failure.
-func burstRow(record []string, columns map[string]int) (row Row, at time.Duration, err error) {
-	s, err := column(record, columns, "timestamp")
-	if err != nil {
-		return row, 0, err
-	}
-	seconds, err := strconv.ParseFloat(s, 64)
-	if err != nil {
-		return row, 0, fmt.Errorf("column %q: %q is not a number of seconds", "timestamp", s)
-	}
-	if row.Input, err = tokenColumn(record, columns, "request tokens"); err != nil {
-		return row, 0, err
-	}
-	if row.Output, err = tokenColumn(record, columns, "response tokens"); err != nil {
-		return row, 0, err
-	}
-	row.Failed = row.Output == 0
-	row.Model, _ = column(record, columns, "model")
-	row.Session, _ = column(record, columns, "session id")
-	return row, time.Duration(seconds * float64(time.Second)), nil
-}
-
-// jsonRow is a line of Mooncake or Bailian.
-type jsonRow struct {
-	Timestamp *float64 `json:"timestamp"`
-	Input     *int     `json:"input_length"`
-	Output    *int     `json:"output_length"`
-	HashIDs   []int    `json:"hash_ids"`
-	Chat      *int64   `json:"chat_id"`
-	Parent    *int64   `json:"parent_chat_id"`
-	Session   string   `json:"session_id"`
-}
-
-func jsonRecords(f io.Reader, format string, fail func(int, error)) iter.Seq2[Row, time.Duration] {
-	unit := time.Millisecond
-	if format == "bailian" {
-		unit = time.Second
-	}
-	return func(yield func(Row, time.Duration) bool) {
-		r := bufio.NewReaderSize(f, 256<<10)
-		for line := 1; ; line++ {
-			b, err := r.ReadBytes('\n')
-			if len(bytes.TrimSpace(b)) > 0 {
-				var j jsonRow
-				if e := json.Unmarshal(b, &j); e != nil {
-					fail(line, e)
-					return
-				}
-				if j.Timestamp == nil || j.Input == nil || j.Output == nil || *j.Input < 0 || *j.Output < 0 {
-					fail(line, errors.New("want timestamp, input_length and output_length, none of them negative"))
-					return
-				}
-				row := Row{Input: *j.Input, Output: *j.Output, HashIDs: j.HashIDs, Session: j.Session, Failed: *j.Output == 0}
-				if j.Chat != nil && j.Parent != nil && *j.Parent >= 0 {
-					row.Session = strconv.FormatInt(*j.Parent, 10)
-				}
-				if !yield(row, time.Duration(*j.Timestamp*float64(unit))) {
-					return
-				}
-			}
-			if errors.Is(err, io.EOF) {
-				return
-			}
-			if err != nil {
-				fail(line, err)
-				return
-			}
-		}
-	}
+// fault is the error of one line.
+func (t *Trace) fault(number int, problem string) error {
+	return fmt.Errorf("trace %s:%d: %s", t.Path, number, strings.TrimSpace(problem))
 }

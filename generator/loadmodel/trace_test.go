@@ -1,13 +1,17 @@
 package loadmodel
 
 import (
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // figures are what the published traces are known by.
@@ -23,7 +27,7 @@ type figures struct {
 
 func measure(t *testing.T, path string) figures {
 	t.Helper()
-	trace, err := OpenTrace(path, TraceOptions{})
+	trace, err := OpenTrace(path, TraceOptions{Verbatim: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,35 +125,86 @@ func TestPublishedTracesGiveTheirFigures(t *testing.T) {
 func TestTraceExcerptsAreRead(t *testing.T) {
 	for _, row := range []struct {
 		file, format string
+		tick         time.Duration
 		n            int
 		first        Row
 	}{
-		{"testdata/traces/azure_conv_300.csv", "azure", 300, Row{Input: 374, Output: 44}},
-		{"testdata/traces/mooncake_200.jsonl", "mooncake", 200, Row{Input: 6758, Output: 500}},
+		{"testdata/traces/azure_conv_300.csv", "azure", 0, 300, Row{Input: 374, Output: 44}},
+		{"testdata/traces/mooncake_200.jsonl", "mooncake", 3 * time.Second, 200, Row{Input: 6758, Output: 500}},
 	} {
-		trace, err := OpenTrace(row.file, TraceOptions{Limit: 1000})
+		trace, err := OpenTrace(row.file, TraceOptions{Limit: 1000, Verbatim: true})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if trace.Format != row.format {
-			t.Errorf("%s taken for %s", row.file, trace.Format)
+		if trace.Format != row.format || trace.Tick != row.tick {
+			t.Errorf("%s taken for %s with a tick of %v", row.file, trace.Format, trace.Tick)
 		}
-		n := 0
-		for r, err := range trace.Rows() {
-			if err != nil {
-				t.Fatal(err)
-			}
-			if n == 0 && (r.Input != row.first.Input || r.Output != row.first.Output || r.At != 0) {
-				t.Errorf("%s: first row is %+v", row.file, r)
-			}
+		rows := all(t, trace)
+		if len(rows) != row.n {
+			t.Errorf("%s: %d rows, want %d", row.file, len(rows), row.n)
+		}
+		first := rows[0]
+		first.HashIDs = nil
+		if diff := cmp.Diff(row.first, first); diff != "" {
+			t.Errorf("%s: first row (-want +got):\n%s", row.file, diff)
+		}
+		for i, r := range rows {
 			if row.format == "mooncake" && len(r.HashIDs) != (r.Input+511)/512 {
-				t.Errorf("row %d has %d blocks for %d tokens", n, len(r.HashIDs), r.Input)
+				t.Errorf("row %d has %d blocks for %d tokens", i, len(r.HashIDs), r.Input)
 			}
-			n++
 		}
-		if n != row.n {
-			t.Errorf("%s: %d rows, want %d", row.file, n, row.n)
+	}
+}
+
+func all(t *testing.T, trace *Trace) (rows []Row) {
+	t.Helper()
+	for row, err := range trace.Rows() {
+		if err != nil {
+			t.Fatal(err)
 		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+func TestCoarseClocksAreSpreadOverTheirTicks(t *testing.T) {
+	const file = "testdata/traces/mooncake_200.jsonl"
+	read := func(o TraceOptions) []Row {
+		trace, err := OpenTrace(file, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return all(t, trace)
+	}
+	verbatim, spread := read(TraceOptions{Verbatim: true}), read(TraceOptions{Seed: 1})
+	instants := map[time.Duration]bool{}
+	var last time.Duration
+	for i, row := range spread {
+		instants[row.At] = true
+		if moved := row.At - verbatim[i].At; moved < 0 || moved > 3001*time.Millisecond {
+			t.Errorf("row %d moved by %v, out of its tick", i, moved)
+		}
+		if row.At < last {
+			t.Errorf("row %d goes back from %v to %v", i, last, row.At)
+		}
+		last = row.At
+		row.At = verbatim[i].At
+		if diff := cmp.Diff(verbatim[i], row); diff != "" {
+			t.Errorf("row %d is another (-verbatim +spread):\n%s", i, diff)
+		}
+	}
+	if len(instants) < 190 {
+		t.Errorf("the 200 rows stand on %d instants", len(instants))
+	}
+	if diff := cmp.Diff(spread, read(TraceOptions{Seed: 1})); diff != "" {
+		t.Errorf("the same seed spreads otherwise:\n%s", diff)
+	}
+	if cmp.Equal(spread, read(TraceOptions{Seed: 2})) {
+		t.Error("another seed spreads the same way")
+	}
+	// A limit in the middle of a tick ends there.
+	if rows := read(TraceOptions{Limit: 55}); len(rows) != 55 {
+		t.Errorf("limit 55 gives %d rows", len(rows))
 	}
 }
 
@@ -188,19 +243,50 @@ func TestOtherTraceFormats(t *testing.T) {
 		name, text, format string
 		want               []Row
 	}{
-		{"Azure 2025 has a column more",
+		{
+			"Azure 2025 has a column more",
 			"TIMESTAMP,NumImages,ContextTokens,GeneratedTokens\r\n2025-01-01 00:00:00.0000000,1,10,2\r\n2025-01-01 00:00:01.5000000,0,20,3\r\n", "azure",
-			[]Row{{Input: 10, Output: 2}, {At: 1500 * time.Millisecond, Input: 20, Output: 3}}},
-		{"BurstGPT is read by column name; 0 response tokens are a failure",
-			"Timestamp,Session ID,Elapsed time,Model,Request tokens,Response tokens,Total tokens,Log Type\n5,,1.2,GPT-4,100,0,100,API log\n7.5,s1,2,ChatGPT,50,60,110,Conversation log\n", "burstgpt",
-			[]Row{{Input: 100, Model: "GPT-4", Failed: true}, {At: 2500 * time.Millisecond, Input: 50, Output: 60, Model: "ChatGPT", Session: "s1"}}},
-		{"Bailian is in seconds",
+			[]Row{{Input: 10, Output: 2}, {At: 1500 * time.Millisecond, Input: 20, Output: 3}},
+		},
+		{
+			"Azure 2024 names its zone; quotes, blank lines and a BOM are no matter",
+			"\ufeffTIMESTAMP,ContextTokens,GeneratedTokens\n\n2024-05-10 00:00:00.009930+00:00,2162,5\n\"2024-05-10 00:00:01.009930+00:00\",\"7\",8\n", "azure",
+			[]Row{{Input: 2162, Output: 5}, {At: time.Second, Input: 7, Output: 8}},
+		},
+		{
+			"BurstGPT is read by column name; 0 response tokens are a failure; an empty session is none",
+			"Timestamp,Session ID,Elapsed time,Model,Request tokens,Response tokens,Total tokens,Log Type\n5,,1.2,GPT-4,100,0,100,API log\n7.5,s1,2,ChatGPT,50,60,110,Conversation log\n8,s1,2,ChatGPT,150,6,156,Conversation log\n", "burstgpt",
+			[]Row{{Input: 100, Model: "GPT-4", Failed: true}, {At: 2500 * time.Millisecond, Input: 50, Output: 60, Model: "ChatGPT", Session: "s1", Turn: 1}, {At: 3 * time.Second, Input: 150, Output: 6, Model: "ChatGPT", Session: "s1", Turn: 2}},
+		},
+		{
+			"Bailian is in seconds; a session is called after its first chat",
 			`{"chat_id": 1, "parent_chat_id": -1, "timestamp": 1.5, "input_length": 32, "output_length": 4, "type": "text", "turn": 1, "hash_ids": [1, 2]}` + "\n" +
-				`{"chat_id": 2, "parent_chat_id": 1, "timestamp": 3.5, "input_length": 48, "output_length": 5, "type": "text", "turn": 2, "hash_ids": [1, 2, 3]}` + "\n", "bailian",
-			[]Row{{Input: 32, Output: 4, HashIDs: []int{1, 2}}, {At: 2 * time.Second, Input: 48, Output: 5, Session: "1", HashIDs: []int{1, 2, 3}}}},
-		{"a row that goes back in time → the time of the one before it",
+				`{"chat_id": 2, "parent_chat_id": 1, "timestamp": 3.5, "input_length": 48, "output_length": 5, "type": "text", "turn": 2, "hash_ids": [1, 2, 3]}` + "\n" +
+				`{"chat_id": 9, "parent_chat_id": 2, "timestamp": 4.5, "input_length": 64, "output_length": 6, "type": "text", "turn": 3, "hash_ids": []}` + "\n", "bailian",
+			[]Row{
+				{Input: 32, Output: 4, Session: "1", Turn: 1, HashIDs: []int{1, 2}},
+				{At: 2 * time.Second, Input: 48, Output: 5, Session: "1", Turn: 2, HashIDs: []int{1, 2, 3}},
+				{At: 3 * time.Second, Input: 64, Output: 6, Session: "1", Turn: 3, HashIDs: []int{}},
+			},
+		},
+		{
+			"Mooncake's sessions count what is new → the history is added",
+			`{"timestamp": 0, "session_id": "a", "input_length": 100, "output_length": 10}` + "\n" +
+				`{"timestamp": 5, "session_id": 7, "input_length": 30, "output_length": 3}` + "\n" +
+				`{"timestamp": 10, "session_id": "a", "input_length": 20, "output_length": 5}` + "\n" +
+				`{"timestamp": 20, "session_id": "a", "input_length": 1, "output_length": 1}` + "\n", "mooncake",
+			[]Row{
+				{Input: 100, Output: 10, Session: "a", Turn: 1},
+				{At: 5 * time.Millisecond, Input: 30, Output: 3, Session: "7", Turn: 1},
+				{At: 10 * time.Millisecond, Input: 130, Output: 5, Session: "a", Turn: 2},
+				{At: 20 * time.Millisecond, Input: 136, Output: 1, Session: "a", Turn: 3},
+			},
+		},
+		{
+			"a row that goes back in time → the time of the one before it",
 			"TIMESTAMP,ContextTokens,GeneratedTokens\n2023-01-01 00:00:10,1,1\n2023-01-01 00:00:12,2,1\n2023-01-01 00:00:11,3,1\n", "azure",
-			[]Row{{Input: 1, Output: 1}, {At: 2 * time.Second, Input: 2, Output: 1}, {At: 2 * time.Second, Input: 3, Output: 1}}},
+			[]Row{{Input: 1, Output: 1}, {At: 2 * time.Second, Input: 2, Output: 1}, {At: 2 * time.Second, Input: 3, Output: 1}},
+		},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			trace, err := OpenTrace(write(t, "trace", row.text), TraceOptions{})
@@ -210,64 +296,164 @@ func TestOtherTraceFormats(t *testing.T) {
 			if trace.Format != row.format {
 				t.Errorf("taken for %s", trace.Format)
 			}
-			var got []Row
-			for r, err := range trace.Rows() {
-				if err != nil {
-					t.Fatal(err)
-				}
-				got = append(got, r)
-			}
-			if !slices.EqualFunc(got, row.want, func(a, b Row) bool {
-				return a.At == b.At && a.Input == b.Input && a.Output == b.Output && a.Session == b.Session && a.Model == b.Model && a.Failed == b.Failed && slices.Equal(a.HashIDs, b.HashIDs)
-			}) {
-				t.Errorf("read %+v\nwant %+v", got, row.want)
+			if diff := cmp.Diff(row.want, all(t, trace)); diff != "" {
+				t.Errorf("rows (-want +got):\n%s", diff)
 			}
 		})
 	}
 }
 
+// What is remembered of sessions does not grow with the trace.
+func TestSessionsOfLongAgoAreForgotten(t *testing.T) {
+	var r recent[int, int]
+	for i := range 5 * recentKeys {
+		r.put(i, i)
+		if n := len(r.young) + len(r.old); n > 2*recentKeys {
+			t.Fatalf("%d keys are held", n)
+		}
+		if back := i - recentKeys + 1; back >= 0 {
+			if v, ok := r.get(back); !ok || v != back {
+				t.Fatalf("the key of %d steps ago is forgotten", recentKeys-1)
+			}
+		}
+	}
+}
+
+// The golden holds one error a line, without the file's folder.
 func TestTraceErrorsNameTheirLine(t *testing.T) {
-	for _, row := range []struct{ name, text, want string }{
-		{"no tokens", "TIMESTAMP,ContextTokens,GeneratedTokens\n2023-01-01 00:00:10,x,1\n", `:2: column "contexttokens": "x" is not a number of tokens`},
-		{"no time", "TIMESTAMP,ContextTokens,GeneratedTokens\nyesterday,1,1\n", `:2: column "timestamp": "yesterday" is not a time`},
-		{"short row", "TIMESTAMP,ContextTokens,GeneratedTokens\n2023-01-01 00:00:10,1\n", `:2: column "generatedtokens" is missing from this row`},
-		{"unknown", "a,b,c\n1,2,3\n", "its first line is of no format that weir knows"},
-		{"empty", "", "is empty"},
-		{"negative", `{"timestamp": 1, "input_length": -1, "output_length": 2, "hash_ids": []}` + "\n", ":1: want timestamp, input_length and output_length, none of them negative"},
+	const head = "TIMESTAMP,ContextTokens,GeneratedTokens\n"
+	const good = "2023-01-01 00:00:10,1,1\n"
+	var got strings.Builder
+	for _, row := range []struct {
+		name, text string
+		o          TraceOptions
+	}{
+		{"not a number", head + "2023-01-01 00:00:10,x,1\n", TraceOptions{}},
+		{"not finite", head + good + "2023-01-01 00:00:10,NaN,1\n", TraceOptions{}},
+		{"negative", head + good + good + "2023-01-01 00:00:10,-5,1\n", TraceOptions{}},
+		{"no time", head + "yesterday,1,1\n", TraceOptions{}},
+		{"long ago", head + "0001-01-01 00:00:10,1,1\n", TraceOptions{}},
+		{"short row", head + "2023-01-01 00:00:10,1\n", TraceOptions{}},
+		{"no rows", head, TraceOptions{}},
+		{"column missing", "TIMESTAMP,ContextTokens\n", TraceOptions{Format: "azure"}},
+		{"unknown columns", "a,b,c\n1,2,3\n", TraceOptions{}},
+		{"a dataset", `{"scenario_id": "chat", "messages": []}` + "\n", TraceOptions{}},
+		{"unknown format", head + good, TraceOptions{Format: "azzure"}},
+		{"no speed", head + good, TraceOptions{Speed: -1}},
+		{"empty", "", TraceOptions{}},
+		{"negative length", `{"timestamp": 1, "input_length": -1, "output_length": 2, "hash_ids": []}` + "\n", TraceOptions{}},
+		{"no length", `{"timestamp": 1, "input_length": 1, "output_length": 2}` + "\n" + `{"timestamp": 1}` + "\n", TraceOptions{}},
+		{"endless time", `{"timestamp": 1e300, "input_length": 1, "output_length": 2}` + "\n", TraceOptions{}},
+		{"wrong type", `{"timestamp": 1, "input_length": "1", "output_length": 2}` + "\n", TraceOptions{}},
+		{"not JSON", `{"timestamp": 1, "input_length": 1, "output_length": 2}` + "\n{\n", TraceOptions{}},
+		{"BurstGPT without seconds", "Timestamp,Model,Request tokens,Response tokens\nsoon,m,1,1\n", TraceOptions{}},
+		{"endless line", head + strings.Repeat("x", longestLine+1), TraceOptions{}},
 	} {
-		trace, err := OpenTrace(write(t, "trace", row.text), TraceOptions{})
+		path := write(t, "trace", row.text)
+		trace, err := OpenTrace(path, row.o)
 		if err == nil {
-			for _, e := range trace.Rows() {
-				if e != nil {
-					err = e
+			for _, err = range trace.Rows() {
+				if err != nil {
+					break
 				}
 			}
 		}
-		if err == nil || !strings.Contains(err.Error(), row.want) {
-			t.Errorf("%s: error %v, want …%s…", row.name, err, row.want)
+		if err == nil {
+			t.Errorf("%s: no error", row.name)
+			continue
+		}
+		text := strings.ReplaceAll(err.Error(), filepath.Dir(path)+string(filepath.Separator), "")
+		if strings.Contains(text, "\n") {
+			t.Errorf("%s: the error has several lines:\n%s", row.name, text)
+		}
+		got.WriteString(row.name + ": " + text + "\n")
+	}
+	_, err := OpenTrace(filepath.Join(t.TempDir(), "none"), TraceOptions{})
+	if err == nil || !strings.Contains(err.Error(), "no such file; check the path") {
+		t.Errorf("no file: %v", err)
+	}
+	_, err = OpenTrace(t.TempDir(), TraceOptions{})
+	if err == nil || !strings.Contains(err.Error(), "is a directory; name the file in it") {
+		t.Errorf("a folder: %v", err)
+	}
+	golden(t, "testdata/trace_errors.golden", got.String())
+}
+
+func TestFaultBehindTheBeginningEndsTheRows(t *testing.T) {
+	text := "TIMESTAMP,ContextTokens,GeneratedTokens\n" + strings.Repeat("2023-01-01 00:00:10,1,1\n", probed+10) + "what is this,1,1\n"
+	trace, err := OpenTrace(write(t, "long.csv", text), TraceOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for _, err = range trace.Rows() {
+		if err == nil {
+			n++
+		}
+	}
+	if n != probed+10 || err == nil || !strings.Contains(err.Error(), "long.csv:5012: ") {
+		t.Errorf("%d rows and then %v", n, err)
+	}
+	if _, err := trace.Survey(); err == nil {
+		t.Error("the survey has no error")
+	}
+}
+
+func TestLooksLikeTrace(t *testing.T) {
+	for path, want := range map[string]bool{
+		"testdata/traces/azure_conv_300.csv":             true,
+		"testdata/traces/mooncake_200.jsonl":             true,
+		"../../examples/quickstart/load_model.json":      false,
+		"testdata/bad/empty.json":                        false,
+		"testdata/traces":                                false,
+		"testdata/none":                                  false,
+		write(t, "one.json", `{"load_model": {"x": 1}}`): false,
+	} {
+		if got := LooksLikeTrace(path); got != want {
+			t.Errorf("%s: %v", path, got)
 		}
 	}
 }
 
 func TestSurveyNotesWhatIsOdd(t *testing.T) {
-	trace, err := OpenTrace("testdata/traces/mooncake_200.jsonl", TraceOptions{})
-	if err != nil {
-		t.Fatal(err)
+	var turns, drift strings.Builder
+	for i := range 40 {
+		fmt.Fprintf(&turns, `{"chat_id": %d, "parent_chat_id": %d, "timestamp": %d, "input_length": 10, "output_length": 10, "turn": %d}`+"\n", i, i-1, i, i+1)
 	}
-	s, err := trace.Survey()
-	if err != nil {
-		t.Fatal(err)
+	drift.WriteString("TIMESTAMP,ContextTokens,GeneratedTokens\n")
+	for i := range 400 {
+		fmt.Fprintf(&drift, "2023-01-01 00:00:%02d.%03d,%d,%d\n", i/10, i%10*100, 100+i, 5)
 	}
-	if s.Rows != 200 || !slices.ContainsFunc(s.Notes, func(n string) bool { return strings.Contains(n, "clock is coarse") }) {
-		t.Errorf("survey of a quantised trace: %+v", s)
+	for range 200 {
+		drift.WriteString("2023-01-01 00:01:10,500,7\n")
 	}
-	trace, err = OpenTrace(write(t, "odd.csv", "TIMESTAMP,ContextTokens,GeneratedTokens\n2023-01-01 00:00:10,0,1\n2023-01-01 00:00:09,5,1\n"), TraceOptions{})
-	if err != nil {
-		t.Fatal(err)
+	var got strings.Builder
+	for _, row := range []struct {
+		name, path string
+		o          TraceOptions
+	}{
+		{"a quiet trace", "testdata/traces/azure_conv_300.csv", TraceOptions{Limit: 90}},
+		{"a coarse clock", "testdata/traces/mooncake_200.jsonl", TraceOptions{}},
+		{"a coarse clock, verbatim", "testdata/traces/mooncake_200.jsonl", TraceOptions{Verbatim: true}},
+		{"no tokens, and back in time", write(t, "odd.csv", "TIMESTAMP,ContextTokens,GeneratedTokens\n2023-01-01 00:00:10,0,1\n2023-01-01 00:00:09,5,1\n"), TraceOptions{}},
+		{"failures", write(t, "burst.csv", "Timestamp,Model,Request tokens,Response tokens\n1,a,2,0\n2,a,2,2\n"), TraceOptions{}},
+		{"turns without history", write(t, "turns.jsonl", turns.String()), TraceOptions{}},
+		{"drift", write(t, "drift.csv", drift.String()), TraceOptions{}},
+	} {
+		trace, err := OpenTrace(row.path, row.o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := trace.Survey()
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(&got, "%s: %d rows in %v\n", row.name, s.Rows, s.Span)
+		for _, n := range s.Notes {
+			got.WriteString("  " + n + "\n")
+		}
 	}
-	if s, err = trace.Survey(); err != nil || len(s.Notes) != 2 {
-		t.Errorf("survey: %+v, %v; want a note on the row without tokens and one on the row that goes back", s, err)
-	}
+	golden(t, "testdata/survey.golden", got.String())
 }
 
 func FuzzTrace(f *testing.F) {
@@ -278,23 +464,35 @@ func FuzzTrace(f *testing.F) {
 		}
 		f.Add(b[:2000])
 	}
-	f.Add([]byte("Timestamp,Model,Request tokens,Response tokens\n1,a,2,3\n"))
+	f.Add([]byte("Timestamp,Model,Request tokens,Response tokens,Session ID\n1,a,2,3,x\n2,\"b\",2,0,x\n"))
+	f.Add([]byte(`{"chat_id": 1, "parent_chat_id": -1, "timestamp": 1.5, "input_length": 32, "output_length": 4}`))
+	f.Add([]byte(`{"timestamp": 1, "input_length": 2147483647, "output_length": 4, "session_id": ""}`))
 	dir := f.TempDir()
 	f.Fuzz(func(t *testing.T, data []byte) {
-		path := filepath.Join(dir, "trace")
+		path := filepath.Join(dir, strconv.Itoa(os.Getpid()))
 		if err := os.WriteFile(path, data, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		trace, err := OpenTrace(path, TraceOptions{})
-		if err != nil {
-			return
-		}
-		var last time.Duration
-		for row, err := range trace.Rows() {
-			if err == nil && (row.At < last || row.Input < 0 || row.Output < 0) {
-				t.Fatalf("row %+v after %v", row, last)
+		for _, format := range []string{"", "azure", "burstgpt", "mooncake", "bailian"} {
+			trace, err := OpenTrace(path, TraceOptions{Format: format})
+			if err != nil {
+				continue
 			}
-			last = row.At
+			var last time.Duration
+			rows := 0
+			for row, err := range trace.Rows() {
+				if err != nil {
+					break
+				}
+				if row.At < last || row.Input < 0 || row.Output < 0 || row.Turn < 0 {
+					t.Fatalf("%s: row %+v after %v", trace.Format, row, last)
+				}
+				last = row.At
+				rows++
+			}
+			if s, err := trace.Survey(); err == nil && s.Rows != rows {
+				t.Fatalf("%s: %d rows read, %d surveyed", trace.Format, rows, s.Rows)
+			}
 		}
 	})
 }

@@ -46,7 +46,7 @@ func (r *reader) number(n node, what string) float64 {
 func (r *reader) notNegative(n node, what string) float64 {
 	f := r.number(n, what)
 	if f < 0 {
-		r.fail(n.at, "%s %g: want 0 or more", what, f)
+		r.fail(n.at, "%s %v: want 0 or more", what, f)
 	}
 	return f
 }
@@ -54,7 +54,7 @@ func (r *reader) notNegative(n node, what string) float64 {
 func (r *reader) positive(n node, what string) float64 {
 	f := r.number(n, what)
 	if f <= 0 {
-		r.fail(n.at, "%s %g: want more than 0", what, f)
+		r.fail(n.at, "%s %v: want more than 0", what, f)
 	}
 	return f
 }
@@ -62,7 +62,7 @@ func (r *reader) positive(n node, what string) float64 {
 func (r *reader) whole(n node, what string, least int) int {
 	f := r.number(n, what)
 	if f != math.Trunc(f) || f < float64(least) || f > 1<<53 {
-		r.fail(n.at, "%s %g: want a whole number of %d or more", what, f, least)
+		r.fail(n.at, "%s %v: want a whole number of %d or more", what, f, least)
 		return 0
 	}
 	return int(f)
@@ -73,7 +73,7 @@ func (r *reader) rate(n node, what string) float64 {
 	const most = 1_000_000
 	f := r.notNegative(n, what)
 	if f > most {
-		r.fail(n.at, "%s %g: want at most %d", what, f, most)
+		r.fail(n.at, "%s %v: want at most %d", what, f, most)
 	}
 	return f
 }
@@ -94,7 +94,7 @@ func (r *reader) seconds(n node, what string, zero bool) time.Duration {
 	}
 	f := read(n, what)
 	if f > 365*24*3600 {
-		r.fail(n.at, "%s %g: want at most a year, 31536000", what, f)
+		r.fail(n.at, "%s %v: want at most a year, 31536000", what, f)
 	}
 	return time.Duration(f * float64(time.Second))
 }
