@@ -3,7 +3,6 @@ package wire
 import (
 	"bufio"
 	"compress/flate"
-	"compress/gzip"
 	"compress/zlib"
 	"errors"
 	"fmt"
@@ -114,8 +113,7 @@ func decompress(coding string, r io.Reader) (io.Reader, func(), error) {
 	case "deflate":
 		return newDeflate(r)
 	}
-	z, err := gzip.NewReader(r)
-	return z, nil, err
+	return newGunzip(r), nil, nil
 }
 
 // newDeflate reads zlib, which is what the coding means, and the raw deflate
