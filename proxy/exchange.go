@@ -298,4 +298,3 @@ func (x *exchange) recordPanic() {
 		panic(v)
 	}
 }
-

@@ -12,14 +12,14 @@ import (
 // timing takes down what the transport does. Its hooks run on the transport's
 // goroutines, some of them after the response has begun.
 type timing struct {
-	mu        sync.Mutex
-	conn      call.Instant // of the last attempt
-	sent      call.Instant
-	reused    bool
-	attempts  int
-	dnsStart  call.Instant
-	tlsStart  call.Instant
-	dns, tls  time.Duration
+	mu       sync.Mutex
+	conn     call.Instant // of the last attempt
+	sent     call.Instant
+	reused   bool
+	attempts int
+	dnsStart call.Instant
+	tlsStart call.Instant
+	dns, tls time.Duration
 }
 
 func (t *timing) trace() *httptrace.ClientTrace {
