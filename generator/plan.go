@@ -52,8 +52,13 @@ type Session struct {
 type Turn struct {
 	Input  int           // tokens of the whole prompt
 	Output int           // tokens at most
-	Think  time.Duration // between the end of the turn before and this one; 0 for the first
+	Think  time.Duration // between the end of the turn before and this one, at least leastThink; 0 for the first
 }
+
+// leastThink is what any client takes to read an answer and to write the next
+// request. A plan that gave no time for it could not be kept: each turn would
+// be late by it, and the next one by as much again.
+const leastThink = 5 * time.Millisecond
 
 // Streams of random numbers. Each session has one of its own, so that its
 // choices do not depend on how many were drawn before.
@@ -172,7 +177,7 @@ func (p *Plan) session(m *loadmodel.Model, index, scenario int) Session {
 	for i := range s.Turns {
 		s.Turns[i] = Turn{Input: inputs[i], Output: max(sc.OutputTokens.DrawInt(rng), 1)}
 		if i > 0 {
-			s.Turns[i].Think = time.Duration(sc.ThinkSeconds.Draw(rng) * float64(time.Second))
+			s.Turns[i].Think = max(time.Duration(sc.ThinkSeconds.Draw(rng)*float64(time.Second)), leastThink)
 		}
 	}
 	if k > 1 {

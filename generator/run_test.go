@@ -182,19 +182,22 @@ func TestAStalledEndpointShowsInTheResponseTime(t *testing.T) {
 
 func TestTheFirstInterruptDrainsAndTheSecondEnds(t *testing.T) {
 	for _, row := range []struct {
-		name    string
-		hard    bool
-		outcome call.Outcome
+		name       string
+		soft, hard bool
+		outcome    call.Outcome
 	}{
-		{"one interrupt lets calls end", false, call.OK},
-		{"two interrupts break them off", true, call.ClientGone},
+		{"one interrupt lets calls end", true, false, call.OK},
+		{"two interrupts break them off", true, true, call.ClientGone},
+		{"the second alone does too", false, true, call.ClientGone},
 	} {
 		e := newEndpoint(t)
 		ctx, drain := context.WithCancel(context.Background())
 		hard, end := context.WithCancel(context.Background())
 		gate := make(chan struct{})
 		e.script = func(e *endpoint, w http.ResponseWriter, r *http.Request, asked *wire.Request) {
-			drain()
+			if row.soft {
+				drain()
+			}
 			if row.hard {
 				end()
 				<-r.Context().Done()
@@ -223,6 +226,7 @@ func TestTheFirstInterruptDrainsAndTheSecondEnds(t *testing.T) {
 			}
 		}
 		end()
+		drain()
 	}
 }
 

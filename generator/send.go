@@ -110,7 +110,7 @@ func (c *client) send(ctx context.Context, m *call.Call, p *prepared, a *answer)
 	u := join(c.base, p.path)
 	m.Path = u.Path
 	m.Arrived = call.Now()
-	_, span := c.tracer.Start(context.Background(), m.SpanName(), trace.WithNewRoot(), trace.WithSpanKind(trace.SpanKindClient),
+	_, span := c.tracer.Start(context.Background(), m.SpanName(), trace.WithSpanKind(trace.SpanKindClient),
 		trace.WithTimestamp(m.Arrived.Time()), trace.WithAttributes(m.StartAttributes()...))
 	m.TraceID, m.SpanID = span.SpanContext().TraceID(), span.SpanContext().SpanID()
 

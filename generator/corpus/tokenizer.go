@@ -19,8 +19,8 @@ import (
 type Tokenizer struct {
 	name  string
 	split splitter
-	ranks map[string]uint32
-	pairs [1 << 16]uint32 // ranks of two bytes, with which every merge begins
+	ranks map[uint64]uint32 // by a token's hash: without pointers, it costs the garbage collector nothing
+	pairs [1 << 16]uint32   // ranks of two bytes, with which every merge begins
 	codec tiktoken.Codec
 	known [1 << 16]atomic.Uint64 // counts of pieces met before, see countPiece
 }
@@ -36,14 +36,14 @@ func load(encoding tiktoken.Encoding, size uint, cased bool) *Tokenizer {
 	if err != nil { // the library is built with both encodings
 		panic("tokenizer " + string(encoding) + ": " + err.Error())
 	}
-	t := &Tokenizer{name: string(encoding), split: splitter{planes(), cased}, ranks: make(map[string]uint32, size), codec: codec}
+	t := &Tokenizer{name: string(encoding), split: splitter{planes(), cased}, ranks: make(map[uint64]uint32, size), codec: codec}
 	for i := range t.pairs {
 		t.pairs[i] = noRank
 	}
 	one := make([]uint, 1)
 	for one[0] = range size {
 		if s, err := codec.Decode(one); err == nil {
-			t.ranks[s] = uint32(one[0])
+			t.ranks[xxhash.Sum64String(s)] = uint32(one[0])
 			if len(s) == 2 {
 				t.pairs[int(s[0])<<8|int(s[1])] = uint32(one[0])
 			}
@@ -141,13 +141,13 @@ func (t *Tokenizer) countPiece(piece string) int {
 	if len(piece) == 1 {
 		return 1
 	}
-	if _, ok := t.ranks[piece]; ok {
+	hash := xxhash.Sum64String(piece)
+	if _, ok := t.ranks[hash]; ok {
 		return 1
 	}
 	// A history is counted again with every turn, and by the simulator too:
 	// what was merged once is remembered by 52 bits of its hash and its count.
 	const counts = 1<<12 - 1
-	hash := xxhash.Sum64String(piece)
 	slot := &t.known[hash>>16%uint64(len(t.known))]
 	if entry := slot.Load(); entry&counts != 0 && (entry^hash)&^counts == 0 {
 		return int(entry & counts)
@@ -162,7 +162,7 @@ func (t *Tokenizer) countPiece(piece string) int {
 
 // sizes appends the length of each token of one piece of a split.
 func (t *Tokenizer) sizes(dst []int32, piece string) []int32 {
-	if _, ok := t.ranks[piece]; ok {
+	if _, ok := t.ranks[xxhash.Sum64String(piece)]; ok {
 		return append(dst, int32(len(piece)))
 	}
 	if len(piece) >= longPiece {
@@ -201,7 +201,7 @@ func (t *Tokenizer) merge(dst []int32, piece string) []int32 {
 	var room [longPiece + 1]part
 	parts := room[:0]
 	rank := func(from, to int32) uint32 {
-		if r, ok := t.ranks[piece[from:to]]; ok {
+		if r, ok := t.ranks[xxhash.Sum64String(piece[from:to])]; ok {
 			return r
 		}
 		return noRank
