@@ -45,7 +45,7 @@ func (a *app) describe(d *generator.Description) {
 		row(s.Scenario, s.API, model, fmt.Sprint(s.Requests), fmt.Sprintf("%.1f%%", 100*s.Share), fmt.Sprintf("%d–%d", s.Turns.Min, s.Turns.Max),
 			fmt.Sprint(s.Input.P50), fmt.Sprint(s.Input.P95), fmt.Sprint(s.Input.Max), fmt.Sprint(s.Output.P50), fmt.Sprint(s.Output.P95), fmt.Sprint(s.Output.Max))
 	}
-	t.Flush() //nolint:errcheck // a strings.Builder takes everything
+	t.Flush()
 	for i, line := range strings.Split(strings.TrimSuffix(figures.String(), "\n"), "\n") {
 		fmt.Fprintln(a.out, names[i]+line)
 	}

@@ -165,7 +165,7 @@ func serveInside(p *proxy.Proxy) (base string, stop func(), err error) {
 		wait, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 		defer cancel()
 		if p.Shutdown(wait) != nil {
-			p.Close() //nolint:errcheck // the run is over
+			p.Close()
 		}
 		<-served
 	}

@@ -146,7 +146,7 @@ func (a *app) runProxy(ctx context.Context, f proxyFlags) error {
 	case failed = <-served:
 	case <-ctx.Done():
 		a.drain(p, f.grace)
-		<-served
+		failed = <-served
 	}
 	err = errors.Join(failed, s.close())
 	if err == nil && ctx.Err() != nil {
@@ -161,7 +161,7 @@ func (a *app) drain(p *proxy.Proxy, grace time.Duration) {
 	wait, cancel := context.WithTimeout(a.hard, grace)
 	defer cancel()
 	if p.Shutdown(wait) != nil {
-		p.Close() //nolint:errcheck // what is cut here is recorded as cut
+		p.Close()
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"go.opentelemetry.io/otel/trace"
@@ -53,9 +54,9 @@ func (a *app) openStack(ctx context.Context, path string) (*stack, error) {
 	return s, nil
 }
 
-// proxy makes a proxy that records here.
+// proxy makes a proxy that records here. It opens upstreams of its own.
 func (s *stack) proxy(upstreams []proxy.Upstream) *proxy.Proxy {
-	return &proxy.Proxy{Upstreams: upstreams, Tracer: s.tracer, Fingerprint: s.fingerprint}
+	return &proxy.Proxy{Upstreams: slices.Clone(upstreams), Tracer: s.tracer, Fingerprint: s.fingerprint}
 }
 
 // fingerprint tells keys apart: 8 hex digits that mean nothing without the

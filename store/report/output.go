@@ -3,6 +3,7 @@ package report
 import (
 	"encoding/csv"
 	"encoding/json"
+	"fmt"
 	"io"
 	"strconv"
 )
@@ -65,13 +66,13 @@ func field(n Num) string {
 func (r *Report) Markdown(w io.Writer) {
 	r.mainTable(0).markdown(w)
 	if len(r.Failures) > 0 {
-		io.WriteString(w, "\n")
+		fmt.Fprintln(w)
 		r.failureTable(1 << 20).markdown(w)
 	}
 	if len(r.Warnings) > 0 {
-		io.WriteString(w, "\n")
+		fmt.Fprintln(w)
 	}
 	for _, warning := range r.Warnings {
-		io.WriteString(w, "- "+warning+"\n")
+		fmt.Fprintln(w, "- "+warning)
 	}
 }

@@ -29,16 +29,6 @@ var reliableFrom = []struct {
 	n    int
 }{{"p50", 11}, {"p90", 64}, {"p95", 130}, {"p99", 662}}
 
-// reliable says whether n values bear the percentile named.
-func reliable(name string, n int) bool {
-	for _, r := range reliableFrom {
-		if r.name == name {
-			return n >= r.n
-		}
-	}
-	return true
-}
-
 // summarise sorts values, which it may reorder, and reads their percentiles.
 func summarise(values []time.Duration) Percentiles {
 	p := Percentiles{N: len(values), Unreliable: []string{}}
