@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"syscall"
 	"time"
@@ -19,7 +20,10 @@ import (
 //     a process that sleeps until an instant is woken up to 1 ms late by the
 //     kernel's timer, and one time slice (3 to 4 ms) later where something else
 //     holds the core just then. 1 % of a TTFT of 50 ms would be half a
-//     millisecond, which no run on any machine could keep.
+//     millisecond, which no run on any machine could keep. Of few requests the
+//     99th percentile is one of the two or three latest, which says nothing: a
+//     run of less than reliableP99 is invalid only when so many of them were
+//     late that, at 99 % confidence, the percentile is above the limit.
 //   - CPU. The process took over 90 % of the cores that it may use.
 //   - Calls had to wait for a place among those allowed in flight.
 //   - Ports or files ran out.
@@ -28,7 +32,28 @@ const (
 	lagShare = 0.01
 	lagFloor = 5 * time.Millisecond
 	cpuMost  = 0.9
+
+	reliableP99 = 662 // as for every percentile that weir prints
 )
+
+// judgedLag is the lag that is held against a run: its 99th percentile, or of
+// few requests that percentile's lower bound.
+func judgedLag(lag *sketch) time.Duration {
+	if lag.n == 0 || lag.n >= reliableP99 {
+		return lag.quantile(0.99)
+	}
+	// The k latest of n are all above the limit by chance with the probability
+	// that of n draws, of which each is so with 1 %, at least k are.
+	k, atLeast := 0, 1.0
+	for chance := math.Pow(0.99, float64(lag.n)); atLeast >= 0.01; k++ {
+		atLeast -= chance
+		chance *= float64(lag.n-k) / float64(k+1) * 0.01 / 0.99
+	}
+	if k > lag.n {
+		return 0
+	}
+	return lag.quantile(float64(lag.n-k+1) / float64(lag.n))
+}
 
 // lagLimit is the lag that a run with this median TTFT may have; a run without
 // one (0) may have lagMost.
@@ -42,9 +67,9 @@ func lagLimit(ttft time.Duration) time.Duration {
 // judge names the verdict of a run whose figures are in r.
 func (u *running) judge(r *Result) {
 	u.tally.mu.Lock()
-	exhausted := maps.Clone(u.tally.exhausted)
+	exhausted, lag := maps.Clone(u.tally.exhausted), judgedLag(&u.tally.lag)
 	u.tally.mu.Unlock()
-	r.Reasons = reasons(r, cap(u.places), exhausted)
+	r.Reasons = reasons(r, lag, cap(u.places), exhausted)
 	r.Verdict = Valid
 	if len(r.Reasons) > 0 {
 		r.Verdict = InvalidClient
@@ -52,9 +77,9 @@ func (u *running) judge(r *Result) {
 }
 
 // reasons are why the figures of a run cannot be trusted; none when they can.
-func reasons(r *Result, places int, exhausted map[string]int) []string {
+func reasons(r *Result, lag time.Duration, places int, exhausted map[string]int) []string {
 	var list []string
-	if limit := lagLimit(r.TTFT.P50); r.Lag.P99 > limit {
+	if limit := lagLimit(r.TTFT.P50); lag > limit {
 		why := "the most that any run may have"
 		if limit < lagMost {
 			why = fmt.Sprintf("1 %% of the median TTFT of %s, at least %s", round(r.TTFT.P50), lagFloor)

@@ -31,13 +31,47 @@ func TestVerdict(t *testing.T) {
 		{"calls waited for a place → invalid", Result{CapWaits: 3}, nil, "limit of 64 calls in flight was reached: 3 requests"},
 		{"ports ran out → invalid", Result{}, map[string]int{"local ports": 7}, "local ports ran out: 7 calls"},
 	} {
-		got := reasons(&row.result, 64, row.exhausted)
+		got := reasons(&row.result, row.result.Lag.P99, 64, row.exhausted)
 		switch {
 		case row.want == "" && len(got) > 0:
 			t.Errorf("%s: %q", row.name, got)
 		case row.want != "" && (len(got) != 1 || !strings.Contains(got[0], row.want)):
 			t.Errorf("%s: %q does not say %q", row.name, got, row.want)
 		}
+	}
+}
+
+func TestTheLagThatIsJudged(t *testing.T) {
+	const late = 50 * time.Millisecond
+	for _, row := range []struct {
+		name    string
+		n, late int
+		judged  bool // the late ones decide
+	}{
+		{"2 late of 30 → chance", 30, 2, false},
+		{"3 late of 30 → more than 1 % for certain", 30, 3, true},
+		{"7 late of 250 → chance", 250, 7, false},
+		{"8 late of 250 → more than 1 % for certain", 250, 8, true},
+		{"1 late of 1 → chance", 1, 1, false},
+		{"2 late of 2 → more than 1 % for certain", 2, 2, true},
+		{"9 late of 1000 → the percentile itself is not late", 1000, 9, false},
+		{"11 late of 1000 → the percentile itself is late", 1000, 11, true},
+		{"all late of 250 → late", 250, 250, true},
+	} {
+		var s sketch
+		for i := range row.n {
+			if i < row.late {
+				s.add(late)
+			} else {
+				s.add(time.Millisecond)
+			}
+		}
+		if got := judgedLag(&s) > 40*time.Millisecond; got != row.judged {
+			t.Errorf("%s: judged %s", row.name, judgedLag(&s))
+		}
+	}
+	if got := judgedLag(&sketch{}); got != 0 {
+		t.Errorf("of no requests %s is judged", got)
 	}
 }
 
