@@ -98,5 +98,5 @@ func (a *app) demo(ctx context.Context, s *stack, m *loadmodel.Model, f demoFlag
 	}
 	fmt.Fprintf(a.err, "simulated endpoint  %s\nweir's proxy        %s\nload model          %s, for %s\nrecords             %s\n",
 		endpoint.url, base, m.Name, f.length, s.path())
-	return a.play(ctx, s, run, playOptions{shown: "sim", preflight: true, json: f.json})
+	return a.play(ctx, s, run, playOptions{shown: "sim", json: f.json})
 }
