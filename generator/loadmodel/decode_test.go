@@ -254,6 +254,16 @@ func TestSmallFaults(t *testing.T) {
 	golden(t, "testdata/small_faults.golden", got.String())
 }
 
+// People round shares: a sum may be off by a thousandth, and not by more.
+func TestWeightsMayBeRounded(t *testing.T) {
+	for second, want := range map[string]bool{"0.5": true, "0.499": true, "0.501": true, "0.4989": false, "0.5011": false} {
+		text := strings.NewReplacer(`"weight": 0.4`, `"weight": `+second, `"weight": 0.1`, `"weight": 0`).Replace(ruled)
+		if _, err := Decode("weights.json", []byte(text)); (err == nil) != want {
+			t.Errorf("0.5 and %s: %v", second, err)
+		}
+	}
+}
+
 func TestFilesThatAreNoLoadModel(t *testing.T) {
 	dir := t.TempDir()
 	// A sparse file: all of it is holes, and reading it would take long.
