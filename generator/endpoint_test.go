@@ -98,6 +98,17 @@ func (e *endpoint) talk(w http.ResponseWriter, f wire.Format, asked *wire.Reques
 	flush(writer.Close(nil, finish, u))
 }
 
+// countFirst counts the first turns of sessions.
+func (e *endpoint) countFirst() int {
+	n := 0
+	for _, h := range e.headers {
+		if h.Get("X-Weir-Turn") == "1" {
+			n++
+		}
+	}
+	return n
+}
+
 // tokensOf counts a request as the corpus counts a prompt.
 func tokensOf(r *wire.Request) int {
 	tok, _ := corpus.ForModel(r.Model)

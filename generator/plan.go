@@ -172,10 +172,15 @@ func (p *Plan) session(m *loadmodel.Model, index, scenario int) Session {
 	for i := range inputs {
 		inputs[i] = max(sc.InputTokens.DrawInt(rng), 1)
 	}
+	outputs := make([]int, k)
+	for i := range outputs {
+		outputs[i] = max(sc.OutputTokens.DrawInt(rng), 1)
+	}
 	slices.Sort(inputs)
+	outputs = fitAnswers(inputs, outputs)
 	s.Turns = make([]Turn, k)
 	for i := range s.Turns {
-		s.Turns[i] = Turn{Input: inputs[i], Output: max(sc.OutputTokens.DrawInt(rng), 1)}
+		s.Turns[i] = Turn{Input: inputs[i], Output: outputs[i]}
 		if i > 0 {
 			s.Turns[i].Think = max(time.Duration(sc.ThinkSeconds.Draw(rng)*float64(time.Second)), leastThink)
 		}
@@ -184,6 +189,28 @@ func (p *Plan) session(m *loadmodel.Model, index, scenario int) Session {
 		s.ID = sessionID(index)
 	}
 	return s
+}
+
+// fitAnswers orders the answers of a session so that they find room: what the
+// model says in one turn stands in the context of the next, so the longer
+// answers go where the contexts grow more, and the longest to the last turn,
+// after which nothing grows. Otherwise many contexts would be larger than
+// their draws; where the draws leave too little room in all, some still are.
+func fitAnswers(inputs, outputs []int) []int {
+	slices.Sort(outputs)
+	last := len(inputs) - 1
+	byGrowth := make([]int, last)
+	for i := range byGrowth {
+		byGrowth[i] = i
+	}
+	growth := func(turn int) int { return inputs[turn+1] - inputs[turn] }
+	slices.SortStableFunc(byGrowth, func(a, b int) int { return growth(a) - growth(b) })
+	fitted := make([]int, len(outputs))
+	for rank, turn := range byGrowth {
+		fitted[turn] = outputs[rank]
+	}
+	fitted[last] = outputs[last]
+	return fitted
 }
 
 // describe fills in what a session has from its scenario and model.

@@ -145,6 +145,16 @@ func TestContextsOfASessionGrow(t *testing.T) {
 	}
 }
 
+func TestLongAnswersGoWhereContextsGrow(t *testing.T) {
+	got := fitAnswers([]int{100, 200, 900, 1000, 1500}, []int{50, 600, 10, 300, 20})
+	if diff := cmp.Diff([]int{10, 300, 20, 50, 600}, got); diff != "" {
+		t.Error(diff)
+	}
+	if got := fitAnswers([]int{7}, []int{3}); len(got) != 1 || got[0] != 3 {
+		t.Errorf("one turn: %v", got)
+	}
+}
+
 const warmModel = `{"load_model": {"name": "warm", "scenarios": [
   {"id": "a", "weight": 1, "input_tokens": {"min": 50, "max": 60}, "output_tokens": {"min": 5, "max": 6}}],
   "target_qps": 50, "duration_seconds": 4, "warm_up_seconds": 2, "arrivals": {"process": "constant"}}}`

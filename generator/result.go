@@ -37,6 +37,10 @@ type Result struct {
 	Late    int // sent more than LateAfter after they were due
 	WarmUp  int // of Sent
 
+	// Overfull later turns had contexts over 2 % larger than planned, since the
+	// model's answers before them had filled more than the plan's growth.
+	Overfull int
+
 	PlannedRate float64 // requests a second that were due during Length, and
 	SentRate    float64 // that were sent during Length; warm-up included in both
 

@@ -216,6 +216,7 @@ func (u *running) session(j *job) {
 			u.tally.skipped(s, len(s.Turns)-turn-1)
 			return
 		}
+		u.tally.grew(j.conversation.counted, s.Turns[turn+1].Input)
 	}
 }
 

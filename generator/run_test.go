@@ -126,6 +126,63 @@ func TestSessionsCarryTheModelsAnswersAndGrowToTheirTargets(t *testing.T) {
 	}
 }
 
+func TestSessionsThatAreNotStreamed(t *testing.T) {
+	e := newEndpoint(t)
+	model := strings.Replace(fmt.Sprintf(sessions, wire.Chat), `"corpus"`, `"stream": false, "corpus"`, 1)
+	r, rec := newRun(e, &Plan{Model: decode(t, model), Seed: 4})
+	result := do(t, r)
+	if result.PerScenario[0].OK != result.Sent || result.Sent < 15 || result.TTFT.N != 0 {
+		t.Errorf("%+v", result)
+	}
+	for _, c := range rec.calls(t) {
+		if c.Streamed || c.NoFirstToken != call.AbsentNotStreamed {
+			t.Errorf("streamed %v, no first token: %s", c.Streamed, c.NoFirstToken)
+		}
+	}
+	carried := 0
+	for _, asked := range e.requests {
+		for _, m := range asked.Messages {
+			if m.Role == wire.Assistant && len(m.Parts) > 0 && m.Parts[0].Text == "a few words for you" {
+				carried++
+			}
+		}
+	}
+	if carried == 0 {
+		t.Error("no answer was carried on")
+	}
+}
+
+func TestAFlattenedSessionIsOneRequestWithItsHistory(t *testing.T) {
+	e := newEndpoint(t)
+	model := strings.Replace(fmt.Sprintf(sessions, wire.Chat), `"corpus": "agent"`, `"session": "flattened", "corpus": "prose"`, 1)
+	r, _ := newRun(e, &Plan{Model: decode(t, model), Seed: 4})
+	result := do(t, r)
+	if result.Sent < 20 || result.PerScenario[0].OK != result.Sent {
+		t.Errorf("%+v", result)
+	}
+	for i, asked := range e.requests {
+		if asked.TurnCount < 3 || asked.TurnCount > 5 || e.headers[i].Get("X-Weir-Turn") != "" {
+			t.Errorf("request %d has %d turns of the user, want 3 to 5", i, asked.TurnCount)
+		}
+	}
+}
+
+func TestAnswersLargerThanTheGrowthAreCounted(t *testing.T) {
+	e := newEndpoint(t)
+	e.script = func(e *endpoint, w http.ResponseWriter, r *http.Request, asked *wire.Request) {
+		f := wire.For(wire.Chat)
+		text := strings.Repeat("many words ", 3000)
+		w.Header().Set("Content-Type", "text/event-stream")
+		writer := wire.NewWriter(f, "r", "m", wire.Usage{}, wire.WriterOptions{})
+		w.Write(writer.Close(writer.Text(writer.Open(nil), text), "stop", wire.Usage{}))
+	}
+	r, _ := newRun(e, &Plan{Model: decode(t, fmt.Sprintf(sessions, wire.Chat)), Seed: 4})
+	result := do(t, r)
+	if first := e.countFirst(); result.Overfull != result.Sent-first || result.Overfull == 0 {
+		t.Errorf("%d of %d requests are overfull, %d are first", result.Overfull, result.Sent, first)
+	}
+}
+
 func TestAFailedTurnLeavesTheRestUnsent(t *testing.T) {
 	e := newEndpoint(t)
 	e.script = func(e *endpoint, w http.ResponseWriter, r *http.Request, asked *wire.Request) {

@@ -217,7 +217,11 @@ func (s *sight) watch(ctx context.Context) context.Context {
 			s.connected.Store(now())
 			s.reused.Store(i.Reused)
 		},
-		WroteRequest:      func(httptrace.WroteRequestInfo) { s.sent.Store(now()) },
+		WroteRequest: func(i httptrace.WroteRequestInfo) {
+			if i.Err == nil {
+				s.sent.Store(now())
+			}
+		},
 		DNSStart:          func(httptrace.DNSStartInfo) { s.dnsStart.Store(now()) },
 		DNSDone:           func(httptrace.DNSDoneInfo) { s.dns.Store(now() - s.dnsStart.Load()) },
 		TLSHandshakeStart: func() { s.tlsStart.Store(now()) },

@@ -17,7 +17,7 @@ type tally struct {
 	due, sent, notSent, late, warm int
 	dueInTime, sentInTime          int // within the plan's length
 	inFlight, inFlightHi           int
-	capWaits                       int
+	capWaits, overfull             int
 	exhausted                      map[string]int // what ran out → how often
 
 	lag, ttft, response sketch
@@ -59,6 +59,15 @@ func (t *tally) waited() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.capWaits++
+}
+
+// grew counts how large the context of a later turn became.
+func (t *tally) grew(tokens, planned int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if tokens > planned+max(planned/50, leastNewText) {
+		t.overfull++
+	}
 }
 
 // sending counts a request that goes out now.
@@ -139,6 +148,7 @@ func (t *tally) result(r *Result) {
 	defer t.mu.Unlock()
 	r.Sent, r.NotSent, r.Planned = t.sent, t.notSent, t.sent+t.notSent
 	r.Late, r.WarmUp, r.CapWaits, r.InFlightHi = t.late, t.warm, t.capWaits, t.inFlightHi
+	r.Overfull = t.overfull
 	if s := min(t.length, r.Took).Seconds(); s > 0 {
 		r.PlannedRate, r.SentRate = float64(t.dueInTime)/s, float64(t.sentInTime)/s
 	}
