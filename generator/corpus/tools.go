@@ -48,7 +48,7 @@ func (a *Author) tools(wanted, n int) []Tool {
 			sketch.name += "_" + strconv.Itoa(i/len(order)+1)
 		}
 		if i == 0 {
-			sketch.description = "[" + strings.TrimSuffix(strings.TrimRight(a.opening(), " "), ":") + "] " + sketch.description
+			sketch.description = "[" + strings.TrimRight(a.opening(), ": ：") + "] " + sketch.description
 		}
 		def := sketch.tool()
 		if spent += def.Count(a.tok); wanted == 0 && (spent > n/4 && i >= 3 || spent > n/2 && i > 0 || i == len(order)) {
