@@ -37,7 +37,7 @@ func (c *clockwork) RoundTrip(r *http.Request) (*http.Response, error) {
 	body := w.Open(nil)
 	body = w.Text(body, "hello")
 	body = w.Close(body, "stop", wire.Usage{})
-	return &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"text/event-stream"}}, Body: io.NopCloser(bytes.NewReader(body)), Request: r}, nil
+	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"text/event-stream"}}, Body: io.NopCloser(bytes.NewReader(body)), Request: r}, nil
 }
 
 func play(t *testing.T, model string, takes time.Duration, change func(*Run)) (*clockwork, *Result, []Session, time.Time) {
