@@ -261,6 +261,9 @@ func (u *running) report() (end func()) {
 	show := func() {
 		p := u.tally.progress(last)
 		p.RunID = u.ID
+		if p.Elapsed-last.Elapsed < every/2 { // the last one: too short a time for a rate
+			p.PlannedRate, p.SentRate = last.PlannedRate, last.SentRate
+		}
 		p.Draining = u.stop.Err() != nil || p.Elapsed > p.Length
 		last = p
 		u.OnProgress(p)
