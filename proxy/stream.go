@@ -181,18 +181,15 @@ func (x *exchange) tunnel(resp *http.Response) {
 		x.end(call.EndClientGone, err)
 		return
 	}
-	ends := make(chan error, 2)
-	go func() {
-		_, err := io.Copy(upstream, buffered)
+	var ends sync.WaitGroup
+	ends.Go(func() {
+		_, _ = io.Copy(upstream, buffered) // either end may close first, at any time
 		upstream.Close()
-		ends <- err
-	}()
-	go func() {
-		_, err := io.Copy(conn, upstream)
+	})
+	ends.Go(func() {
+		_, _ = io.Copy(conn, upstream)
 		conn.Close()
-		ends <- err
-	}()
-	<-ends
-	<-ends
+	})
+	ends.Wait()
 	x.end(call.EndClean, nil)
 }

@@ -300,5 +300,5 @@ func value(v attribute.Value) *commonpb.AnyValue {
 		}
 		return &commonpb.AnyValue{Value: &commonpb.AnyValue_ArrayValue{ArrayValue: &commonpb.ArrayValue{Values: list}}}
 	}
-	return str(v.Emit())
+	return str(v.String())
 }

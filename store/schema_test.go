@@ -36,8 +36,8 @@ func TestSchemaIsWrittenDown(t *testing.T) {
 			t.Errorf("SCHEMA.md does not describe %s.%s", table, column)
 		}
 	}
-	if len(columns) < 60 {
-		t.Fatalf("only %d columns found", len(columns))
+	if err := rows.Err(); err != nil || len(columns) < 60 {
+		t.Fatalf("only %d columns found, %v", len(columns), err)
 	}
 	// And nothing that is not there.
 	for _, line := range strings.Split(sections["spans"], "\n") {
@@ -68,15 +68,10 @@ func TestQuestionsOfTheDocumentHaveAnswers(t *testing.T) {
 		t.Fatalf("%d queries found", len(queries))
 	}
 	for _, q := range queries {
-		rows, err := db.read.Query(q[1])
-		if err != nil {
-			t.Errorf("%v:\n%s", err, q[1])
-			continue
+		var n int
+		if err := db.read.QueryRow("SELECT count(*) FROM (" + strings.TrimRight(strings.TrimSpace(q[1]), ";") + ")").Scan(&n); err != nil || n == 0 {
+			t.Errorf("%d rows, %v:\n%s", n, err, q[1])
 		}
-		if !rows.Next() {
-			t.Errorf("no rows: %v\n%s", rows.Err(), q[1])
-		}
-		rows.Close()
 	}
 }
 
