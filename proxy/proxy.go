@@ -45,6 +45,9 @@ type Proxy struct {
 	// connection fails before it is used; 0 is 64 MiB. A longer body passes
 	// through without being held.
 	HoldBody int64
+	// MaxHeaderBytes bounds a request's headers; 0 is 1 MiB. More is answered
+	// with 431.
+	MaxHeaderBytes int
 	// Log takes what is worth telling the operator; nil is silent.
 	Log *slog.Logger
 
@@ -58,9 +61,8 @@ type Proxy struct {
 }
 
 const (
-	defaultHold    = 64 << 20
-	inspectedBody  = 8 << 20 // of a request's body, decoded
-	maxHeaderBytes = 1 << 20
+	defaultHold   = 64 << 20
+	inspectedBody = 8 << 20 // of a request's body, decoded
 )
 
 // open prepares the upstreams and the server.
@@ -94,7 +96,7 @@ func (p *Proxy) open() error {
 		p.server = &http.Server{
 			Handler:        p.doors(),
 			Protocols:      &protocols,
-			MaxHeaderBytes: maxHeaderBytes,
+			MaxHeaderBytes: p.MaxHeaderBytes,
 			ErrorLog:       log.New(logWriter{p.Log}, "", 0),
 			HTTP2:          &http.HTTP2Config{MaxConcurrentStreams: 10_000},
 		}

@@ -217,7 +217,9 @@ func (a *app) readTrace(file string, f loadFlags, given func(string) bool) (*gen
 	if given("for") || given("qps") {
 		return nil, usagef("--for and --qps are for load models, and %s is a trace; use --limit and --speed", file)
 	}
-	t, err := loadmodel.OpenTrace(file, loadmodel.TraceOptions{Limit: f.limit, Speed: f.speed})
+	m := &loadmodel.Model{Model: f.model, API: wire.API(f.api)}
+	seed := chooseSeed(m, f.seed, given("seed"))
+	t, err := loadmodel.OpenTrace(file, loadmodel.TraceOptions{Limit: f.limit, Speed: f.speed, Seed: seed})
 	if err != nil {
 		return nil, usage(err)
 	}
@@ -227,8 +229,7 @@ func (a *app) readTrace(file string, f loadFlags, given func(string) bool) (*gen
 	}
 	fmt.Fprintf(a.err, "trace %s (%s): %d requests over %s\n", file, t.Format, survey.Rows, survey.Span.Round(time.Second))
 	a.warn(survey.Notes)
-	m := &loadmodel.Model{Model: f.model, API: wire.API(f.api)}
-	return &generator.Plan{Model: m, Trace: t, Seed: chooseSeed(m, f.seed, given("seed"))}, nil
+	return &generator.Plan{Model: m, Trace: t, Seed: seed}, nil
 }
 
 // override puts one model and one API over all that the load model says.

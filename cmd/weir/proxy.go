@@ -30,6 +30,8 @@ type proxyFlags struct {
 	grace          time.Duration
 	allowRemote    bool
 	clientTokenEnv string
+	holdBody       int // MiB
+	maxHeader      int // KiB
 	verbose        bool
 }
 
@@ -58,6 +60,8 @@ requests and lets the streams under way end; a second Ctrl-C ends them.`,
 	fl.DurationVar(&f.grace, "grace", 30*time.Second, "how long streams under way may take to end after a first Ctrl-C")
 	fl.BoolVar(&f.allowRemote, "allow-remote", false, "listen on an address that others can reach; wants a client token")
 	fl.StringVar(&f.clientTokenEnv, "client-token-env", "WEIR_CLIENT_TOKEN", "variable that holds the token which clients must send in X-Weir-Token")
+	fl.IntVar(&f.holdBody, "hold-body", 64, "MiB of a request's body that are held to be sent again if its connection fails; a longer body passes without being held")
+	fl.IntVar(&f.maxHeader, "max-header", 1024, "KiB of headers that a request may have")
 	fl.BoolVarP(&f.verbose, "verbose", "v", false, "say more of what happens")
 	return c
 }
@@ -104,6 +108,9 @@ func (a *app) clientToken(f proxyFlags) (string, error) {
 }
 
 func (a *app) runProxy(ctx context.Context, f proxyFlags) error {
+	if f.holdBody < 1 || f.maxHeader < 1 {
+		return usagef("--hold-body and --max-header: want 1 or more")
+	}
 	upstreams, err := f.proxyUpstreams()
 	if err != nil {
 		return err
@@ -132,6 +139,7 @@ func (a *app) runProxy(ctx context.Context, f proxyFlags) error {
 	}
 	p := s.proxy(upstreams)
 	p.ClientToken, p.Log = token, a.logger(f.verbose)
+	p.HoldBody, p.MaxHeaderBytes = int64(f.holdBody)<<20, f.maxHeader<<10
 	if rules != nil {
 		p.Match = rules.Match
 	}
