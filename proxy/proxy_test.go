@@ -99,6 +99,17 @@ func (s *sidecar) call(t *testing.T, n int) *call.Call {
 	return nil
 }
 
+// post sends one request of a dialect and gives the response.
+func (s *sidecar) post(t *testing.T, ctx context.Context, api wire.API) (*http.Response, error) {
+	t.Helper()
+	path, body := requestOf(api, true)
+	req, err := http.NewRequestWithContext(ctx, "POST", s.url+path, bytes.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s.client.Do(req)
+}
+
 // upstreamOf serves a handler as an upstream.
 func upstreamOf(t *testing.T, h http.HandlerFunc) string {
 	t.Helper()
