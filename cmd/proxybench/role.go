@@ -58,6 +58,7 @@ func serveUntilEOF(h http.Handler, in io.Reader, out io.Writer) error {
 // process is a part under way.
 type process struct {
 	cmd   *exec.Cmd
+	role  bool // a copy of this program, which ends with its standard input
 	in    io.WriteCloser
 	lines *bufio.Scanner
 	err   *tail
@@ -71,7 +72,11 @@ func startRole(role string, args ...string) (*process, error) {
 	}
 	cmd := exec.Command(self, args...)
 	cmd.Env = append(os.Environ(), roleVariable+"="+role)
-	return startProcess(cmd)
+	p, err := startProcess(cmd)
+	if err == nil {
+		p.role = true
+	}
+	return p, err
 }
 
 func startProcess(cmd *exec.Cmd) (*process, error) {
@@ -120,11 +125,12 @@ func (p *process) ask(order, answer any) error {
 	return json.Unmarshal(p.lines.Bytes(), answer)
 }
 
-// stop ends a part and waits for it: by its standard input, and by a signal for
-// those that do not read it.
+// stop ends a part and waits for it.
 func (p *process) stop() {
 	p.in.Close()
-	_ = p.cmd.Process.Signal(syscall.SIGTERM)
+	if !p.role {
+		_ = p.cmd.Process.Signal(syscall.SIGTERM)
+	}
 	go func() {
 		for p.lines.Scan() { // or a full pipe would hold it up
 		}
