@@ -1,12 +1,8 @@
 package main
 
 import (
-	"context"
-	"errors"
-	"io"
 	"net/http"
 	"net/url"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -18,17 +14,14 @@ import (
 	"weir/generator/sim"
 	"weir/proxy"
 	"weir/proxy/wire"
-	"weir/store"
 	"weir/store/call"
 )
 
 // chain is weir from end to end in this process: a simulated endpoint that
 // takes down the truth, the proxy in front of it, and a store in a file.
 type chain struct {
-	base  string // of the proxy
-	stack *stack
-	path  string // of the database
-	close func()
+	*recording
+	server *http.Server // of the endpoint
 
 	mu      sync.Mutex
 	records []*sim.Record
@@ -66,7 +59,7 @@ const (
 // startChain starts a chain around endpoints that c describes.
 func startChain(t *testing.T, c sim.Config) *chain {
 	t.Helper()
-	ch := &chain{path: filepath.Join(t.TempDir(), "truth.db"), streams: map[string]*stream{}}
+	ch := &chain{streams: map[string]*stream{}}
 	c.Log, c.Compress = ch.log, true
 	held := c
 	held.Seed, held.HoldHead = c.Seed+1, true
@@ -75,38 +68,29 @@ func startChain(t *testing.T, c sim.Config) *chain {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := &http.Server{Handler: ch.tap(endpoint, late)}
+	ch.server = &http.Server{Handler: ch.tap(endpoint, late)}
 	served := make(chan struct{})
 	go func() {
 		defer close(served)
-		server.Serve(l)
+		ch.server.Serve(l)
 	}()
 
-	a := &app{stdio: stdio{strings.NewReader(""), io.Discard, io.Discard}, env: func(string) (string, bool) { return "", false }, hard: context.Background()}
-	if ch.stack, err = a.openStack(t.Context(), ch.path); err != nil {
-		t.Fatal(err)
-	}
 	at := func(path string) *url.URL { return &url.URL{Scheme: "http", Host: l.Addr().String(), Path: path} }
 	upstreams := []proxy.Upstream{{Name: "sim", URL: at("")}}
 	for _, path := range []string{gzipped, asArray, heldHeads} {
 		upstreams = append(upstreams, proxy.Upstream{Name: path[1:], URL: at(path), Models: []string{"*-" + path[1:]}})
 	}
-	base, stop, err := serveInside(ch.stack.proxy(upstreams))
-	if err != nil {
-		t.Fatal(err)
-	}
-	ch.base = base
-	ch.close = sync.OnceFunc(func() {
-		stop()
-		server.Close()
+	t.Cleanup(func() {
+		ch.server.Close()
 		<-served
 		endpoint.Close()
 		late.Close()
-		if err := ch.stack.close(); err != nil {
-			t.Errorf("close the store: %v", err)
-		}
 	})
-	t.Cleanup(ch.close)
+	front, err := loopbackListener()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ch.recording = record(t, front, upstreams)
 	return ch
 }
 
@@ -123,6 +107,17 @@ func (ch *chain) log(r *sim.Record) {
 	ch.mu.Lock()
 	defer ch.mu.Unlock()
 	ch.records = append(ch.records, r)
+}
+
+// truth waits for the endpoint to have ended every request, and gives its log.
+func (ch *chain) truth(t *testing.T) []*sim.Record {
+	t.Helper()
+	if err := ch.server.Shutdown(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	ch.mu.Lock()
+	defer ch.mu.Unlock()
+	return slices.Clone(ch.records)
 }
 
 // tap stands between the network and the endpoints, and keeps what they write.
@@ -175,72 +170,6 @@ func (ch *chain) play(t *testing.T, document string, seed uint64) *generator.Res
 		t.Fatal(err)
 	}
 	return result
-}
-
-// views are the two spans of one call.
-type views struct{ client, proxy *call.Call }
-
-// stored ends the chain, opens its file anew and reads every call back, by the
-// trace that its two views share. It insists that there are exactly two.
-func (ch *chain) stored(t *testing.T) []views {
-	t.Helper()
-	byTrace := map[[16]byte]*views{}
-	for _, c := range ch.spans(t) {
-		v := byTrace[c.TraceID]
-		if v == nil {
-			v = &views{}
-			byTrace[c.TraceID] = v
-		}
-		switch {
-		case c.Side == call.Client && v.client == nil:
-			v.client = c
-		case c.Side == call.Proxy && v.proxy == nil:
-			v.proxy = c
-		default:
-			t.Errorf("trace %x has more than one span of side %q", c.TraceID, c.Side)
-		}
-	}
-	var all []views
-	for trace, v := range byTrace {
-		switch {
-		case v.client == nil || v.proxy == nil:
-			t.Errorf("trace %x has client span: %t, proxy span: %t; want both", trace, v.client != nil, v.proxy != nil)
-		case v.proxy.ParentSpan != v.client.SpanID:
-			t.Errorf("trace %x: the proxy's span is the child of %x, want of the client's %x", trace, v.proxy.ParentSpan, v.client.SpanID)
-		default:
-			all = append(all, *v)
-		}
-	}
-	slices.SortFunc(all, func(a, b views) int { return int(a.proxy.Arrived - b.proxy.Arrived) })
-	return all
-}
-
-// spans ends the chain and reads every span out of its file.
-func (ch *chain) spans(t *testing.T) []*call.Call {
-	t.Helper()
-	ch.close()
-	db, err := store.Open(t.Context(), ch.path, store.Options{ReadOnly: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
-	everything, err := store.ParseSelection([]string{"all"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var all []*call.Call
-	var broken error
-	for c, err := range db.Calls(t.Context(), everything, store.Order{}) {
-		if err != nil {
-			broken = errors.Join(broken, err)
-			continue
-		}
-		all = append(all, c)
-	}
-	if broken != nil {
-		t.Fatal(broken)
-	}
-	return all
 }
 
 // dialects are all that weir speaks.

@@ -51,12 +51,12 @@ func TestFiguresAgainstTheSimulator(t *testing.T) {
 	result := ch.play(t, mixed, 1)
 	heard := control.end()
 
-	calls := ch.stored(t)
-	if len(calls) < 500 || len(calls) != result.Sent || len(ch.records) != result.Sent {
-		t.Errorf("%d calls in the store, %d records of the simulator, %d sent, %d not sent; want all equal, and at least 500", len(calls), len(ch.records), result.Sent, result.NotSent)
+	calls, records := ch.stored(t), ch.truth(t)
+	if len(calls) < 500 || len(calls) != result.Sent || len(records) != result.Sent {
+		t.Errorf("%d calls in the store, %d records of the simulator, %d sent, %d not sent; want all equal, and at least 500", len(calls), len(records), result.Sent, result.NotSent)
 	}
 	truth := map[string]*sim.Record{}
-	for _, r := range ch.records {
+	for _, r := range records {
 		truth[r.ID] = r
 	}
 	var d differences
