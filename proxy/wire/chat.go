@@ -355,6 +355,9 @@ func chatChoice(ev *Event, choice gjson.Result) {
 				case "refusal":
 					ev.Refusal = text(v)
 				case "tool_calls":
+					if !v.IsArray() { // null stands there too
+						return true
+					}
 					v.ForEach(func(_, t gjson.Result) bool {
 						ev.Tools = append(ev.Tools, chatToolDelta(t))
 						return true
