@@ -12,11 +12,16 @@ import (
 // body is a request's body: read whole, or, where it is too long to hold, its
 // beginning and the rest of it as it comes.
 type body struct {
-	held []byte
-	rest io.Reader // nil when held is all of it
-	len  int64     // as the caller stated it; -1 when it did not
-	read atomic.Int64
+	held   []byte
+	rest   io.Reader     // nil when held is all of it
+	len    int64         // as the caller stated it; -1 when it did not
+	size   int64         // of what was held
+	reader *bytes.Reader // of the attempt under way
+	read   atomic.Int64  // of a body with a rest
 }
+
+// atOnce is how much memory a stated length alone is given.
+const atOnce = 1 << 20
 
 // readBody reads up to hold bytes. Reading it all before the request is sent
 // on is what keeps net/http from closing a body that the transport still
@@ -27,11 +32,14 @@ func readBody(r *http.Request, hold int64) (*body, error) {
 		b.len = 0
 		return b, nil
 	}
-	size := r.ContentLength
-	if size < 0 || size > hold {
-		size = 4 << 10
+	defer func() { b.size = int64(len(b.held)) }()
+	if size := r.ContentLength; size > 0 && size <= min(hold, atOnce) {
+		b.held = make([]byte, size)
+		n, err := io.ReadFull(r.Body, b.held)
+		b.held = b.held[:n]
+		return b, err
 	}
-	buf := bytes.NewBuffer(make([]byte, 0, size+bytes.MinRead))
+	var buf bytes.Buffer
 	n, err := buf.ReadFrom(io.LimitReader(r.Body, hold+1))
 	b.held = buf.Bytes()
 	if err == nil && n > hold {
@@ -39,6 +47,10 @@ func readBody(r *http.Request, hold int64) (*body, error) {
 	}
 	return b, err
 }
+
+// step is how much of an encoded body is decoded before looking at how much
+// came of it: a few bytes can stand for very many.
+const step = 1 << 10
 
 // inspect gives the body's beginning with its coding undone, to the limit.
 func (b *body) inspect(coding string, limit int) []byte {
@@ -52,19 +64,20 @@ func (b *body) inspect(coding string, limit int) []byte {
 	defer decoder.Close()
 	var plain []byte
 	for in := b.held; len(in) > 0 && len(plain) < limit; {
-		n := min(len(in), 64<<10)
+		n := min(len(in), step)
 		out, err := decoder.Decode(in[:n])
-		plain = append(plain, out...)
+		plain = append(plain, out[:min(len(out), limit-len(plain))]...)
 		in = in[n:]
 		if err != nil {
 			break
 		}
 	}
-	return plain[:min(len(plain), limit)]
+	return plain
 }
 
-// attach makes the body that of a request to the upstream.
-func (b *body) attach(out *http.Request) {
+// attach makes the body that of a request to the upstream. Its trailers come
+// behind the chunks that it came in.
+func (b *body) attach(out, from *http.Request) {
 	out.ContentLength = b.len
 	switch {
 	case b.rest != nil:
@@ -72,11 +85,24 @@ func (b *body) attach(out *http.Request) {
 	case len(b.held) == 0:
 		out.Body, out.ContentLength = http.NoBody, 0
 	default:
-		out.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(b.held)), nil }
+		out.GetBody = func() (io.ReadCloser, error) {
+			b.reader = bytes.NewReader(b.held)
+			return io.NopCloser(b.reader), nil // a type that net/http sends in one write with the head
+		}
 		out.Body, _ = out.GetBody()
 		if b.len < 0 {
 			out.ContentLength = -1 // it came in chunks, and goes on in chunks
+			out.Trailer = from.Trailer
 		}
+	}
+}
+
+// release forgets what is held once all of it was sent and answered: a stream
+// may be open for minutes, and agents send their whole history each time.
+func (b *body) release() {
+	if b.rest == nil && b.reader != nil {
+		b.reader.Reset(nil)
+		b.held = nil
 	}
 }
 
@@ -85,7 +111,7 @@ func (b *body) sent() int64 {
 	if b == nil {
 		return 0
 	}
-	return max(int64(len(b.held)), b.read.Load())
+	return max(b.size, b.read.Load())
 }
 
 // counter counts what is written to it.

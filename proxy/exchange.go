@@ -32,6 +32,7 @@ type exchange struct {
 	path   string // of the request to the upstream, escaped
 	body   *body
 	timing timing
+	blind  bool // the meter failed: bytes are passed on unread
 	span   trace.Span
 	permit *shaper.Permit
 }
@@ -40,17 +41,18 @@ type exchange struct {
 func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) {
 	x := &exchange{p: p, w: w, r: r, c: &call.Call{Side: call.Proxy}}
 	x.c.Arrived = call.Now()
-	if !p.admitted(r) {
-		x.readPath()
-		x.refuse(http.StatusForbidden, "permission_error", "weir wants its client token in the header "+headerToken)
+	p.under.begin()
+	defer p.under.end()
+	x.readPath()
+	if !p.admitted(r) { // which is no call
+		x.writeError(http.StatusForbidden, "permission_error", "weir wants its client token in the header "+headerToken)
 		return
 	}
-	x.readPath()
+	defer x.recordPanic()
 	bodyErr := x.readBody()
 	x.describe()
 	x.meter = call.NewMeter(x.c, x.format)
 	x.startSpan()
-	defer x.recordPanic()
 	if bodyErr != nil {
 		x.failBody(bodyErr)
 		return
@@ -197,7 +199,7 @@ func (x *exchange) admit() bool {
 	}
 	var refusal *shaper.Refusal
 	if !errors.As(err, &refusal) {
-		x.end(call.EndClientGone, err)
+		x.end(x.left(err))
 		return false
 	}
 	if refusal.RetryAfter > 0 {
@@ -206,11 +208,6 @@ func (x *exchange) admit() bool {
 	x.writeError(http.StatusTooManyRequests, "rate_limit_error", "weir: "+refusal.Error())
 	x.end(call.EndRefused, err)
 	return false
-}
-
-// refuse answers a request that is not a call, in the caller's dialect.
-func (x *exchange) refuse(status int, kind, message string) {
-	x.writeError(status, kind, message)
 }
 
 // writeError writes an error of weir's own in the caller's dialect.
@@ -227,7 +224,7 @@ func (x *exchange) writeError(status int, kind, message string) {
 // failBody ends a call whose request did not come whole.
 func (x *exchange) failBody(err error) {
 	if x.r.Context().Err() != nil || errors.Is(err, io.ErrUnexpectedEOF) {
-		x.end(call.EndClientGone, err)
+		x.end(x.left(err))
 		return
 	}
 	x.writeError(http.StatusBadRequest, "invalid_request_error", "weir could not read the request: "+err.Error())
@@ -237,15 +234,16 @@ func (x *exchange) failBody(err error) {
 // failSend ends a call that no response came to.
 func (x *exchange) failSend(err error) {
 	if x.r.Context().Err() != nil {
-		x.end(call.EndClientGone, x.r.Context().Err())
+		x.end(x.left(err))
 		return
 	}
 	how, status := call.EndUnreachable, http.StatusBadGateway
 	what := "could not reach"
 	switch {
+	case !x.timing.connected():
 	case isTimeout(err):
 		how, status, what = call.EndTimeout, http.StatusGatewayTimeout, "waited too long for"
-	case x.timing.connected():
+	default:
 		how, what = call.EndBroken, "got no answer from"
 	}
 	x.writeError(status, "upstream_error", fmt.Sprintf("weir %s the upstream %s (%s): %s. Is it running, and is --upstream right?",
@@ -267,7 +265,7 @@ func isTimeout(err error) bool {
 	return errors.As(err, &t) && t.Timeout()
 }
 
-// end closes the call, gives its permit back and ends its span. It does so
+// end closes the call, gives its permit back and has it recorded. It does so
 // once, on whatever path the call ends.
 func (x *exchange) end(how call.End, err error) {
 	if x.c.Outcome != "" {
@@ -276,25 +274,53 @@ func (x *exchange) end(how call.End, err error) {
 	c := x.c
 	x.timing.fill(c)
 	c.RequestBytes = max(c.RequestBytes, x.body.sent())
-	x.meter.End(how, err, call.Now())
+	x.close(how, err)
 	if x.permit != nil {
 		x.permit.Release(shaper.Settlement{
 			Status: c.Status, RetryAfter: c.RetryAfter, InputTokens: c.Usage.Input.N, OutputTokens: c.Usage.Output.N,
 		})
 	}
-	x.span.SetAttributes(c.Attributes()...)
-	x.span.SetStatus(c.SpanStatus())
-	x.span.End(trace.WithTimestamp(c.Done.Time()))
+	// The end of the stream goes out to the caller when the handler returns;
+	// recording does not stand in its way.
+	x.p.under.begin()
+	go x.record()
+}
+
+// close lets the meter name the outcome. Should it fail, the call is recorded
+// all the same.
+func (x *exchange) close(how call.End, err error) {
+	at := call.Now()
+	defer func() {
+		if x.blind && x.c.Outcome == "" {
+			call.NewMeter(x.c, nil).End(call.EndBroken, errors.New("weir could not measure the call"), at)
+		}
+	}()
+	defer x.spare()
+	x.meter.End(how, err, at)
+}
+
+// record ends the call's span.
+func (x *exchange) record() {
+	defer x.p.under.end()
+	x.span.SetAttributes(x.c.Attributes()...)
+	x.span.SetStatus(x.c.SpanStatus())
+	x.span.End(trace.WithTimestamp(x.c.Done.Time()))
 }
 
 // recordPanic sees to it that a call is recorded and its permit released even
 // if weir itself fails; the panic goes on.
 func (x *exchange) recordPanic() {
-	if v := recover(); v != nil {
-		if err, ok := v.(error); !ok || !errors.Is(err, http.ErrAbortHandler) {
-			x.p.Log.Error("a request failed inside weir", "panic", fmt.Sprint(v))
-		}
-		x.end(call.EndBroken, errors.New("weir failed while carrying the call"))
-		panic(v)
+	v := recover()
+	if v == nil {
+		return
 	}
+	if err, ok := v.(error); !ok || !errors.Is(err, http.ErrAbortHandler) {
+		x.p.Log.Error("a request failed inside weir", "panic", fmt.Sprint(v))
+	}
+	if x.span == nil { // before the call was described
+		x.meter = call.NewMeter(x.c, x.format)
+		x.startSpan()
+	}
+	x.end(call.EndBroken, errors.New("weir failed while carrying the call"))
+	panic(v)
 }

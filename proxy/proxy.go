@@ -58,7 +58,13 @@ type Proxy struct {
 	noted     sync.Map // notes that were told once
 	shape     *shaper.Shaper
 	tracer    trace.Tracer
+	under     inflight // requests, and calls that are being recorded
+	stopping  context.Context
+	stop      context.CancelCauseFunc
 }
+
+// errStopped is why a call ended whose proxy was closed.
+var errStopped = errors.New("weir was stopped")
 
 const (
 	defaultHold   = 64 << 20
@@ -90,11 +96,13 @@ func (p *Proxy) open() error {
 		if p.tracer == nil {
 			p.tracer = noop.NewTracerProvider().Tracer("")
 		}
+		p.stopping, p.stop = context.WithCancelCause(context.Background())
 		var protocols http.Protocols
 		protocols.SetHTTP1(true)
 		protocols.SetUnencryptedHTTP2(true)
 		p.server = &http.Server{
 			Handler:        p.doors(),
+			BaseContext:    func(net.Listener) context.Context { return p.stopping },
 			Protocols:      &protocols,
 			MaxHeaderBytes: p.MaxHeaderBytes,
 			ErrorLog:       log.New(logWriter{p.Log}, "", 0),
@@ -112,23 +120,44 @@ func (w logWriter) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// doors puts the core behind goproxy, which tells requests for the sidecar
-// itself from those for a forward proxy. The forward doors are closed: goproxy
-// may carry nothing, since it would hold streams back.
+// doors tells requests for the sidecar itself from those for a forward proxy,
+// which are goproxy's. What is for the sidecar goes to the core directly:
+// goproxy would hand it on, but the kilobyte that it leaves on the stack is
+// what makes an open stream's stack twice as large.
 func (p *Proxy) doors() http.Handler {
+	forward := p.forward()
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.Method != http.MethodConnect && !r.URL.IsAbs():
+			p.serve(w, r)
+		case r.ProtoMajor != 1: // goproxy wants the connection to itself
+			http.Error(w, errForward.Error(), http.StatusNotImplemented)
+		default:
+			forward.ServeHTTP(w, r)
+		}
+	})
+}
+
+// forward is the forward proxy's doors, which are closed. goproxy itself may
+// carry nothing: it would hold streams back.
+func (p *Proxy) forward() http.Handler {
 	g := goproxy.NewProxyHttpServer()
 	g.Logger = log.New(logWriter{p.Log}, "", 0)
+	g.NonproxyHandler = http.HandlerFunc(p.serve)
 	g.Tr = &http.Transport{Proxy: nil, DialContext: func(context.Context, string, string) (net.Conn, error) {
 		return nil, errForward
 	}}
-	g.NonproxyHandler = http.HandlerFunc(p.serve)
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Method == http.MethodConnect || r.URL.IsAbs() {
-			http.Error(w, errForward.Error(), http.StatusNotImplemented)
-			return
-		}
-		g.ServeHTTP(w, r)
+	closed := func(r *http.Request) *http.Response {
+		return goproxy.NewResponse(r, "text/plain; charset=utf-8", http.StatusNotImplemented, errForward.Error()+"\n")
+	}
+	g.OnRequest().DoFunc(func(r *http.Request, _ *goproxy.ProxyCtx) (*http.Request, *http.Response) {
+		return r, closed(r)
 	})
+	g.OnRequest().HandleConnectFunc(func(host string, ctx *goproxy.ProxyCtx) (*goproxy.ConnectAction, string) {
+		ctx.Resp = closed(ctx.Req)
+		return goproxy.RejectConnect, host
+	})
+	return g
 }
 
 var errForward = errors.New("weir does not carry requests as a forward proxy: point the tool's base URL at weir, and take weir out of HTTP_PROXY and HTTPS_PROXY")
@@ -153,25 +182,32 @@ func (p *Proxy) Serve(l net.Listener) error {
 	return nil
 }
 
-// Shutdown takes no more requests and waits for the streams under way to end,
-// or for ctx, whose error it then gives; Close ends the rest.
+// Shutdown takes no more requests and waits for the streams and tunnels under
+// way to end and to be recorded, or for ctx, whose error it then gives; Close
+// ends the rest.
 func (p *Proxy) Shutdown(ctx context.Context) error {
 	if err := p.open(); err != nil {
 		return nil //nolint:nilerr // what was never opened is shut
 	}
-	err := p.server.Shutdown(ctx)
-	if err == nil {
-		p.closeIdle()
+	if err := p.server.Shutdown(ctx); err != nil {
+		return err
 	}
-	return err
+	if err := p.under.wait(ctx); err != nil {
+		return err
+	}
+	p.closeIdle()
+	return nil
 }
 
-// Close ends every stream at once; each is recorded.
+// Close ends every stream and tunnel at once, and waits until each of their
+// calls has its span.
 func (p *Proxy) Close() error {
 	if err := p.open(); err != nil {
 		return nil //nolint:nilerr // what was never opened is closed
 	}
+	p.stop(errStopped)
 	err := p.server.Close()
+	_ = p.under.wait(context.Background())
 	p.closeIdle()
 	return err
 }

@@ -3,6 +3,7 @@ package proxy
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"context"
 	"crypto/sha256"
@@ -13,6 +14,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -83,13 +85,15 @@ func start(t *testing.T, upstream string, change func(*Proxy)) *sidecar {
 	return s
 }
 
-// call waits for the only call, or the n-th.
+// call waits for the only call, or the n-th to arrive. Of several it is asked
+// for the last one first: recording lags behind the answers.
 func (s *sidecar) call(t *testing.T, n int) *call.Call {
 	t.Helper()
 	for range 1000 {
 		s.mu.Lock()
 		if len(s.calls) >= n {
 			defer s.mu.Unlock()
+			slices.SortFunc(s.calls, func(a, b *call.Call) int { return cmp.Compare(a.Arrived, b.Arrived) })
 			return s.calls[n-1]
 		}
 		s.mu.Unlock()

@@ -3,12 +3,12 @@ package proxy
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptrace"
 	"net/textproto"
 	"net/url"
-	"strings"
 	"sync"
 	"time"
 
@@ -22,7 +22,8 @@ func (x *exchange) send() (*http.Response, error) {
 		x.p.note(note+": weir sends it as it must be", "came", call.Redact(x.r.URL.Path), "sent", path)
 	}
 	trace := x.timing.trace()
-	trace.Got1xxResponse = x.informational
+	early := &informational{w: x.w}
+	trace.Got1xxResponse = early.pass
 	ctx := httptrace.WithClientTrace(x.r.Context(), trace)
 	out := (&http.Request{
 		Method: x.r.Method,
@@ -40,46 +41,54 @@ func (x *exchange) send() (*http.Response, error) {
 		out.Header.Set("Connection", "Upgrade")
 		out.Header.Set("Upgrade", upgrade)
 	}
-	x.body.attach(out)
+	x.body.attach(out, x.r)
 	if x.body.rest != nil {
 		// The caller may be answered before the end of a body that is too long
 		// to hold.
 		_ = http.NewResponseController(x.w).EnableFullDuplex()
 	}
 	resp, err := x.up.transport.RoundTrip(out)
+	early.stop()
 	if err == nil {
 		at := call.Now()
 		x.timing.fill(x.c)
+		if x.c.Sent.Reached() {
+			x.body.release()
+		}
 		x.meter.Begin(resp.StatusCode, resp.Header, at)
 	}
 	return resp, err
 }
 
-// informational passes a 1xx response on, but 100, which net/http has sent.
-func (x *exchange) informational(code int, h textproto.MIMEHeader) error {
-	if code == http.StatusContinue || code == http.StatusSwitchingProtocols {
+// informational passes 1xx responses on. It is called on the transport's
+// goroutine, which may lag behind a request that failed; then it is too late.
+type informational struct {
+	mu   sync.Mutex
+	over bool
+	w    http.ResponseWriter
+}
+
+func (i *informational) pass(code int, h textproto.MIMEHeader) error {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	// 100 was sent by net/http when the body was read.
+	if i.over || code == http.StatusContinue || code == http.StatusSwitchingProtocols {
 		return nil
 	}
 	for name, values := range h {
-		x.w.Header()[name] = values
+		i.w.Header()[name] = values
 	}
-	x.w.WriteHeader(code)
+	i.w.WriteHeader(code)
 	for name := range h {
-		x.w.Header().Del(name)
+		i.w.Header().Del(name)
 	}
 	return nil
 }
 
-// upgradeOf is the protocol that a request wants to switch to.
-func upgradeOf(h http.Header) string {
-	for _, line := range h["Connection"] {
-		for _, token := range strings.Split(line, ",") {
-			if strings.EqualFold(strings.TrimSpace(token), "upgrade") {
-				return h.Get("Upgrade")
-			}
-		}
-	}
-	return ""
+func (i *informational) stop() {
+	i.mu.Lock()
+	i.over = true
+	i.mu.Unlock()
 }
 
 // answer passes the response on: its head at once, then each read as it comes.
@@ -94,6 +103,7 @@ func (x *exchange) answer(resp *http.Response) {
 		h[name] = values
 	}
 	dropHopByHop(h)
+	announced := len(resp.Trailer)
 	for name := range resp.Trailer {
 		h.Add("Trailer", name)
 	}
@@ -110,6 +120,9 @@ func (x *exchange) answer(resp *http.Response) {
 	}
 	how, err := x.copy(resp.Body, out)
 	for name, values := range resp.Trailer {
+		if len(resp.Trailer) != announced {
+			name = http.TrailerPrefix + name // some came that nobody announced
+		}
 		h[name] = values
 	}
 	x.end(how, err)
@@ -120,76 +133,99 @@ func (x *exchange) answer(resp *http.Response) {
 	}
 }
 
-// readSize is how much is read from the upstream at once. Events are far
-// smaller; what matters is the memory of many open streams.
-const readSize = 8 << 10
+// A stream's events are far smaller than smallRead, and what matters is the
+// memory of many open streams. A read that fills its buffer is followed by one
+// of largeRead: somebody sends a file.
+const (
+	smallRead = 2 << 10
+	largeRead = 32 << 10
+)
 
-var buffers = sync.Pool{New: func() any { return new([readSize]byte) }}
+var (
+	smallBuffers = sync.Pool{New: func() any { return new([smallRead]byte) }}
+	largeBuffers = sync.Pool{New: func() any { return new([largeRead]byte) }}
+)
 
-// copy passes the body on, read by read: stamp, write and flush, stamp, and
-// only then is it looked at.
+// copy passes the body on, until its end.
 func (x *exchange) copy(from io.Reader, out *http.ResponseController) (call.End, error) {
-	buf := buffers.Get().(*[readSize]byte)
-	defer buffers.Put(buf)
+	small := smallBuffers.Get().(*[smallRead]byte)
+	defer smallBuffers.Put(small)
 	for {
-		n, readErr := from.Read(buf[:])
-		if n > 0 {
-			received := call.Now()
-			_, writeErr := x.w.Write(buf[:n])
-			if writeErr == nil {
-				writeErr = out.Flush()
-			}
-			delivered := call.Now()
-			x.c.WriteBlocked += time.Duration(delivered - received)
-			x.meter.Observe(buf[:n], received, delivered)
-			if writeErr != nil {
-				return call.EndClientGone, writeErr
-			}
+		n, how, err := x.pass(from, out, small[:])
+		for err == nil && n >= smallRead {
+			large := largeBuffers.Get().(*[largeRead]byte)
+			n, how, err = x.pass(from, out, large[:])
+			largeBuffers.Put(large)
 		}
-		switch {
-		case errors.Is(readErr, io.EOF):
+		if errors.Is(err, io.EOF) {
 			return call.EndClean, nil
-		case readErr != nil && x.r.Context().Err() != nil:
-			return call.EndClientGone, context.Cause(x.r.Context())
-		case isTimeout(readErr):
-			return call.EndTimeout, readErr
-		case readErr != nil:
-			return call.EndBroken, readErr
+		}
+		if err != nil {
+			return how, err
 		}
 	}
 }
 
-// tunnel joins the two ends of a connection that switched protocols, until
-// either closes.
-func (x *exchange) tunnel(resp *http.Response) {
-	upstream, ok := resp.Body.(io.ReadWriteCloser)
-	if !ok {
-		x.writeError(http.StatusBadGateway, "upstream_error", "weir cannot tunnel this upgrade")
-		x.end(call.EndBroken, errors.New("the upstream switched protocols on a connection that cannot be tunnelled"))
+// pass takes one read on its way: stamp, write and flush, stamp, and only then
+// is it looked at. A clean end is io.EOF; with any other error how says who
+// failed.
+func (x *exchange) pass(from io.Reader, out *http.ResponseController, buf []byte) (n int, how call.End, err error) {
+	n, readErr := from.Read(buf)
+	if n > 0 {
+		received := call.Now()
+		_, err = x.w.Write(buf[:n])
+		if err == nil {
+			err = out.Flush()
+		}
+		delivered := call.Now()
+		x.c.WriteBlocked += time.Duration(delivered - received)
+		x.observe(buf[:n], received, delivered)
+		if err != nil {
+			how, err = x.left(err)
+			return n, how, err
+		}
+	}
+	switch {
+	case readErr == nil:
+		return n, call.EndClean, nil
+	case errors.Is(readErr, io.EOF):
+		return n, call.EndClean, io.EOF
+	case x.r.Context().Err() != nil:
+		how, err = x.left(readErr)
+		return n, how, err
+	case isTimeout(readErr):
+		return n, call.EndTimeout, readErr
+	}
+	return n, call.EndBroken, readErr
+}
+
+// left is how a call ends whose caller is gone: by itself, or because the proxy
+// was closed.
+func (x *exchange) left(err error) (call.End, error) {
+	if stopped := context.Cause(x.p.stopping); stopped != nil {
+		return call.EndBroken, stopped
+	}
+	if cause := context.Cause(x.r.Context()); cause != nil {
+		err = cause
+	}
+	return call.EndClientGone, err
+}
+
+// observe lets the meter read what was delivered. Whatever goes wrong in it
+// goes wrong beside the stream: the figures end there.
+func (x *exchange) observe(b []byte, received, delivered call.Instant) {
+	if x.blind {
+		x.c.ResponseBytes += int64(len(b))
 		return
 	}
-	conn, buffered, err := http.NewResponseController(x.w).Hijack()
-	if err != nil {
-		x.writeError(http.StatusBadGateway, "upstream_error", "weir cannot tunnel this upgrade: "+err.Error())
-		x.end(call.EndBroken, err)
-		return
+	defer x.spare()
+	x.meter.Observe(b, received, delivered)
+}
+
+// spare takes a panic of the meter off the stream's way.
+func (x *exchange) spare() {
+	if v := recover(); v != nil {
+		x.blind = true
+		x.p.Log.Error("weir cannot measure a stream, which goes on", "panic", fmt.Sprint(v), "api", x.c.API)
 	}
-	defer conn.Close()
-	resp.Body = nil // what follows the head is the tunnel's
-	if err := errors.Join(resp.Write(buffered), buffered.Flush()); err != nil {
-		upstream.Close()
-		x.end(call.EndClientGone, err)
-		return
-	}
-	var ends sync.WaitGroup
-	ends.Go(func() {
-		_, _ = io.Copy(upstream, buffered) // either end may close first, at any time
-		upstream.Close()
-	})
-	ends.Go(func() {
-		_, _ = io.Copy(conn, upstream)
-		conn.Close()
-	})
-	ends.Wait()
-	x.end(call.EndClean, nil)
 }

@@ -55,7 +55,7 @@ func TestUpstreamOverTLS(t *testing.T) {
 				t.Errorf("h2 %v: %d of %d bytes, %v", h2, len(got), len(stream), err)
 			}
 		}
-		first, second := s.call(t, 1), s.call(t, 2)
+		second, first := s.call(t, 2), s.call(t, 1)
 		if h2 != (proto.Load() == 2) {
 			t.Errorf("h2 %v: the upstream saw HTTP/%d", h2, proto.Load())
 		}
