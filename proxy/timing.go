@@ -61,10 +61,15 @@ func (t *timing) connected() bool {
 	return t.attempts > 0
 }
 
-// fill puts what is known into the call.
+// fill puts what is known into the call. An upstream that answers before it
+// has read the request may be done before HTTP/2 tells that the request was
+// written: it counts as sent when the answer began, at the latest.
 func (t *timing) fill(c *call.Call) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	c.Connected, c.Sent, c.ReusedConn, c.Attempts = t.conn, t.sent, t.reused, t.attempts
+	if !c.Sent.Reached() {
+		c.Sent = c.Headers
+	}
 	c.DNS, c.TLS = t.dns, t.tls
 }
