@@ -3,7 +3,6 @@ package wire
 import (
 	"encoding/json"
 	"fmt"
-	"strconv"
 
 	"github.com/tidwall/gjson"
 )
@@ -17,81 +16,100 @@ func (chat) Path(*Request) string { return "/v1/chat/completions" }
 
 func (chat) ParseHead(h *Head, body []byte) error {
 	*h = Head{}
-	doc, err := object(body)
+	c, err := walkObject(body, "request")
 	if err != nil {
 		return err
 	}
-	doc.ForEach(func(key, v gjson.Result) bool {
-		switch key.Str {
-		case "messages":
-			v.ForEach(func(_, m gjson.Result) bool {
+	for c.object(); c.field(); {
+		if string(c.name) == "messages" {
+			for c.array(); c.element(); {
 				h.MessageCount++
-				if m.Get("role").Str == "user" {
+				if roleIs(&c, "user") {
 					h.TurnCount++
 				}
-				return true
-			})
-		default:
-			openAIHead(h, key.Str, v)
+			}
+			continue
 		}
-		return true
-	})
-	return nil
+		openAIHead(h, &c)
+	}
+	return c.end("request")
 }
 
-// openAIHead reads the fields that the two completions APIs share.
-func openAIHead(h *Head, key string, v gjson.Result) {
-	switch key {
-	case "model":
-		h.Model = stringOf(v)
-	case "stream":
-		h.Stream = v.Type == gjson.True
-	case "max_tokens", "max_completion_tokens":
-		if c := count(v); c.Known {
-			h.MaxTokens = c
+// roleIs steps over a message and says whether it has the role.
+func roleIs(c *cursor, role string) bool {
+	has := false
+	for c.object(); c.field(); {
+		if string(c.name) == "role" {
+			has = c.is(role)
+		} else {
+			c.skip()
 		}
+	}
+	return has
+}
+
+// openAIHead reads a field that OpenAI's APIs share, or steps over it.
+func openAIHead(h *Head, c *cursor) {
+	switch string(c.name) {
+	case "model":
+		h.Model = c.string()
+	case "stream":
+		h.Stream, _ = c.truth()
+	case "max_tokens", "max_completion_tokens":
+		h.MaxTokens.set(c.count())
 	case "temperature":
-		h.Temperature = number(v)
+		h.Temperature = c.float()
 	case "top_p":
-		h.TopP = number(v)
+		h.TopP = c.float()
 	case "top_k":
-		h.TopK = number(v)
+		h.TopK = c.float()
 	case "frequency_penalty":
-		h.FrequencyPenalty = number(v)
+		h.FrequencyPenalty = c.float()
 	case "presence_penalty":
-		h.PresencePenalty = number(v)
+		h.PresencePenalty = c.float()
 	case "seed":
-		h.Seed = count(v)
+		h.Seed = c.count()
 	case "n":
-		h.Choices = count(v)
+		h.Choices = c.count()
 	case "stop":
-		h.Stop = stringList(v)
+		h.Stop = c.strings()
 	case "reasoning_effort":
-		h.ReasoningLevel = stringOf(v)
+		h.ReasoningLevel = c.string()
 	case "service_tier":
-		h.ServiceTier = stringOf(v)
+		h.ServiceTier = c.string()
 	case "user":
-		h.User = stringOf(v)
+		h.User = c.string()
 	case "prompt_cache_key":
-		h.PromptCacheKey = stringOf(v)
+		h.PromptCacheKey = c.string()
 	case "stream_options":
-		if u := v.Get("include_usage"); u.IsBool() {
-			asked := u.Bool()
-			h.IncludeUsage = &asked
+		for c.object(); c.field(); {
+			if string(c.name) != "include_usage" {
+				c.skip()
+			} else if asked, said := c.truth(); said {
+				h.IncludeUsage = &asked
+			}
 		}
 	case "response_format":
-		h.OutputType = outputType(v.Get("type").Str)
+		h.OutputType = outputType(c)
 	case "tools":
-		h.ToolCount = arrayLen(v)
+		h.ToolCount = c.length()
+	default:
+		c.skip()
 	}
 }
 
-func outputType(format string) string {
-	switch format {
-	case "":
-		return ""
-	case "text":
-		return "text"
+// outputType reads the type of a response format.
+func outputType(c *cursor) string {
+	kind := ""
+	for c.object(); c.field(); {
+		if string(c.name) == "type" {
+			kind = c.string()
+		} else {
+			c.skip()
+		}
+	}
+	if kind == "" || kind == "text" {
+		return kind
 	}
 	return "json"
 }
@@ -135,13 +153,12 @@ func (c chat) ParseRequest(r *Request, body []byte) error {
 	}
 	*r = Request{Head: head}
 	doc := parse(body)
-	doc.Get("messages").ForEach(func(_, m gjson.Result) bool {
-		role := m.Get("role").Str
-		switch role {
+	for _, m := range elements(doc.Get("messages")) {
+		switch m.Get("role").Str {
 		case "system", "developer":
 			if len(r.Messages) == 0 {
 				r.System = joinLines(r.System, contentText(m.Get("content")))
-				return true
+				continue
 			}
 			r.Messages = append(r.Messages, Message{Role: User, Parts: contentParts(m.Get("content"))})
 		case "tool", "function":
@@ -157,21 +174,17 @@ func (c chat) ParseRequest(r *Request, body []byte) error {
 			if s := stringOf(m.Get("refusal")); s != "" {
 				msg.Parts = append(msg.Parts, Part{Kind: KindRefusal, Text: s})
 			}
-			m.Get("tool_calls").ForEach(func(_, t gjson.Result) bool {
+			for _, t := range elements(m.Get("tool_calls")) {
 				msg.Parts = append(msg.Parts, chatCallPart(t))
-				return true
-			})
+			}
 			r.Messages = append(r.Messages, msg)
 		default:
 			r.Messages = append(r.Messages, Message{Role: User, Parts: contentParts(m.Get("content"))})
 		}
-		return true
-	})
-	doc.Get("tools").ForEach(func(_, t gjson.Result) bool {
-		f := t.Get("function")
-		r.Tools = append(r.Tools, toolOf(f, "parameters"))
-		return true
-	})
+	}
+	for _, t := range elements(doc.Get("tools")) {
+		r.Tools = append(r.Tools, toolOf(t.Get("function"), "parameters"))
+	}
 	return nil
 }
 
@@ -209,7 +222,7 @@ func (c chat) AppendRequest(dst []byte, r *Request) ([]byte, error) {
 	if len(r.Tools) > 0 {
 		tools := make([]chatTool, len(r.Tools))
 		for i, t := range r.Tools {
-			tools[i] = chatTool{"function", chatToolFunction{t.Name, t.Description, t.Parameters}}
+			tools[i] = chatTool{"function", chatToolFunction(t)}
 		}
 		fields.set("tools", tools)
 	}
@@ -272,15 +285,12 @@ func contentParts(v gjson.Result) []Part {
 		return []Part{{Kind: KindText, Text: stringOf(v)}}
 	}
 	var parts []Part
-	if v.IsArray() {
-		v.ForEach(func(_, p gjson.Result) bool {
-			if t := p.Get("text"); t.Type == gjson.String {
-				parts = append(parts, Part{Kind: KindText, Text: stringOf(t)})
-			} else {
-				parts = append(parts, Part{Kind: KindOther, Raw: json.RawMessage(p.Raw)})
-			}
-			return true
-		})
+	for _, p := range elements(v) {
+		if t := p.Get("text"); t.Type == gjson.String {
+			parts = append(parts, Part{Kind: KindText, Text: stringOf(t)})
+		} else {
+			parts = append(parts, Part{Kind: KindOther, Raw: json.RawMessage(p.Raw)})
+		}
 	}
 	return parts
 }
@@ -299,195 +309,4 @@ func joinLines(a, b string) string {
 		return a + b
 	}
 	return fmt.Sprintf("%s\n%s", a, b)
-}
-
-func (chat) ParseEvent(ev *Event, f Frame) error {
-	ev.reset()
-	if isDone(f.Data) {
-		ev.Terminal = true
-		return nil
-	}
-	doc, err := eventObject(f)
-	if err != nil {
-		return err
-	}
-	doc.ForEach(func(key, v gjson.Result) bool {
-		switch key.Str {
-		case "id":
-			ev.ID = text(v)
-		case "model":
-			ev.Model = text(v)
-		case "service_tier":
-			ev.ServiceTier = text(v)
-		case "system_fingerprint":
-			ev.SystemFingerprint = text(v)
-		case "usage":
-			ev.Usage = openAIUsage(v)
-		case "error":
-			ev.Err = errorOf(v)
-		case "choices":
-			v.ForEach(func(_, choice gjson.Result) bool {
-				chatChoice(ev, choice)
-				return true
-			})
-		}
-		return true
-	})
-	return nil
-}
-
-func chatChoice(ev *Event, choice gjson.Result) {
-	choice.ForEach(func(key, v gjson.Result) bool {
-		switch key.Str {
-		case "finish_reason":
-			if s := text(v); len(s) > 0 {
-				ev.Finish = s
-			}
-		case "delta", "message":
-			v.ForEach(func(key, v gjson.Result) bool {
-				switch key.Str {
-				case "content":
-					ev.addText(text(v))
-				case "reasoning_content", "reasoning":
-					if len(ev.Reasoning) == 0 {
-						ev.Reasoning = text(v)
-					}
-				case "refusal":
-					ev.Refusal = text(v)
-				case "tool_calls":
-					if !v.IsArray() { // null stands there too
-						return true
-					}
-					v.ForEach(func(_, t gjson.Result) bool {
-						ev.Tools = append(ev.Tools, chatToolDelta(t))
-						return true
-					})
-				}
-				return true
-			})
-		}
-		return true
-	})
-}
-
-func chatToolDelta(t gjson.Result) ToolDelta {
-	d := ToolDelta{Index: -1}
-	t.ForEach(func(key, v gjson.Result) bool {
-		switch key.Str {
-		case "index":
-			if v.Type == gjson.Number {
-				d.Index = int(v.Int())
-			}
-		case "id":
-			d.ID = text(v)
-		case "function":
-			v.ForEach(func(key, v gjson.Result) bool {
-				switch key.Str {
-				case "name":
-					d.Name = text(v)
-				case "arguments":
-					d.Arguments = text(v)
-				}
-				return true
-			})
-		}
-		return true
-	})
-	return d
-}
-
-func (chat) AppendEvent(dst []byte, ev *Event) []byte {
-	if ev.Terminal {
-		return append(dst, "data: [DONE]\n\n"...)
-	}
-	dst = append(dst, "data: "...)
-	if ev.Err != nil {
-		return append(appendOpenAIError(dst, ev.Err), "\n\n"...)
-	}
-	dst = append(dst, `{"id":`...)
-	dst = quoteBytes(dst, ev.ID)
-	dst = append(dst, `,"object":"chat.completion.chunk","created":`...)
-	dst = strconv.AppendInt(dst, created, 10)
-	dst = append(dst, `,"model":`...)
-	dst = quoteBytes(dst, ev.Model)
-	dst = appendStringField(dst, "service_tier", ev.ServiceTier)
-	dst = appendStringField(dst, "system_fingerprint", ev.SystemFingerprint)
-	if ev.Usage.Known() && ev.Output() == 0 && len(ev.Finish) == 0 {
-		dst = append(dst, `,"choices":[]`...)
-	} else {
-		dst = append(dst, `,"choices":[{"index":0,"delta":{`...)
-		dst = appendChatDelta(dst, ev)
-		dst = append(dst, `},"finish_reason":`...)
-		if len(ev.Finish) == 0 {
-			dst = append(dst, "null"...)
-		} else {
-			dst = quoteBytes(dst, ev.Finish)
-		}
-		dst = append(dst, "}]"...)
-	}
-	if ev.Usage.Known() {
-		dst = append(dst, `,"usage":`...)
-		dst = appendOpenAIUsage(dst, ev.Usage, "prompt", "completion")
-	}
-	return append(dst, "}\n\n"...)
-}
-
-// appendChatDelta writes the fields of a delta. One without output is the
-// chunk that names the role.
-func appendChatDelta(dst []byte, ev *Event) []byte {
-	start := len(dst)
-	comma := func() {
-		if len(dst) > start {
-			dst = append(dst, ',')
-		}
-	}
-	if ev.Output() == 0 && len(ev.Finish) == 0 {
-		dst = append(dst, `"role":"assistant","content":""`...)
-	}
-	for _, f := range []struct {
-		name string
-		text []byte
-	}{{"reasoning_content", ev.Reasoning}, {"content", ev.Text}, {"refusal", ev.Refusal}} {
-		if len(f.text) > 0 {
-			comma()
-			dst = quote(dst, f.name)
-			dst = append(dst, ':')
-			dst = quoteBytes(dst, f.text)
-		}
-	}
-	if len(ev.Tools) > 0 {
-		comma()
-		dst = append(dst, `"tool_calls":[`...)
-		for i := range ev.Tools {
-			if i > 0 {
-				dst = append(dst, ',')
-			}
-			dst = appendChatToolDelta(dst, &ev.Tools[i])
-		}
-		dst = append(dst, ']')
-	}
-	return dst
-}
-
-func appendChatToolDelta(dst []byte, t *ToolDelta) []byte {
-	dst = append(dst, '{')
-	if t.Index >= 0 {
-		dst = append(dst, `"index":`...)
-		dst = strconv.AppendInt(dst, int64(t.Index), 10)
-		dst = append(dst, ',')
-	}
-	if len(t.ID) > 0 {
-		dst = append(dst, `"id":`...)
-		dst = quoteBytes(dst, t.ID)
-		dst = append(dst, `,"type":"function",`...)
-	}
-	dst = append(dst, `"function":{`...)
-	if len(t.Name) > 0 {
-		dst = append(dst, `"name":`...)
-		dst = quoteBytes(dst, t.Name)
-		dst = append(dst, ',')
-	}
-	dst = append(dst, `"arguments":`...)
-	dst = quoteBytes(dst, t.Arguments)
-	return append(dst, "}}"...)
 }

@@ -1,10 +1,6 @@
 package wire
 
-import (
-	"strconv"
-
-	"github.com/tidwall/gjson"
-)
+import "strconv"
 
 // completions is OpenAI's legacy completions API: a prompt, and text that goes
 // on from it.
@@ -16,19 +12,17 @@ func (completions) Path(*Request) string { return "/v1/completions" }
 
 func (completions) ParseHead(h *Head, body []byte) error {
 	*h = Head{}
-	doc, err := object(body)
+	c, err := walkObject(body, "request")
 	if err != nil {
 		return err
 	}
-	doc.ForEach(func(key, v gjson.Result) bool {
-		if key.Str == "prompt" {
+	for c.object(); c.field(); {
+		if string(c.name) == "prompt" {
 			h.MessageCount, h.TurnCount = 1, 1
-			return true
 		}
-		openAIHead(h, key.Str, v)
-		return true
-	})
-	return nil
+		openAIHead(h, &c)
+	}
+	return c.end("request")
 }
 
 // ParseRequest reads the prompt as one message of the user.
@@ -72,36 +66,31 @@ func (completions) ParseEvent(ev *Event, f Frame) error {
 		ev.Terminal = true
 		return nil
 	}
-	doc, err := eventObject(f)
+	c, err := walkEvent(f)
 	if err != nil {
 		return err
 	}
-	doc.ForEach(func(key, v gjson.Result) bool {
-		switch key.Str {
-		case "id":
-			ev.ID = text(v)
-		case "model":
-			ev.Model = text(v)
-		case "service_tier":
-			ev.ServiceTier = text(v)
-		case "system_fingerprint":
-			ev.SystemFingerprint = text(v)
-		case "usage":
-			ev.Usage = openAIUsage(v)
-		case "error":
-			ev.Err = errorOf(v)
-		case "choices":
-			v.ForEach(func(_, choice gjson.Result) bool {
-				ev.addText(text(choice.Get("text")))
-				if s := text(choice.Get("finish_reason")); len(s) > 0 {
-					ev.Finish = s
-				}
-				return true
-			})
+	for c.object(); c.field(); {
+		if string(c.name) != "choices" {
+			ev.openAI(&c)
+			continue
 		}
-		return true
-	})
-	return nil
+		for c.array(); c.element(); {
+			for c.object(); c.field(); {
+				switch string(c.name) {
+				case "text":
+					ev.addText(c.text(ev))
+				case "finish_reason":
+					if s := c.text(ev); len(s) > 0 {
+						ev.Finish = s
+					}
+				default:
+					c.skip()
+				}
+			}
+		}
+	}
+	return openAIEventEnd(ev, &c, f)
 }
 
 func (completions) AppendEvent(dst []byte, ev *Event) []byte {

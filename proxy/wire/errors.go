@@ -32,6 +32,16 @@ func parseError(body []byte) (Error, bool) {
 	return Error{}, false
 }
 
+// errorIn reads the value of an event's error field: an object or a string. A
+// null or an empty string is none.
+func errorIn(raw []byte) *Error {
+	v := parse(raw)
+	if v.Type == gjson.String && v.Str == "" {
+		return nil
+	}
+	return errorOf(v)
+}
+
 // errorOf reads the error object itself, or a plain string in its place.
 func errorOf(v gjson.Result) *Error {
 	if v.Type == gjson.String {

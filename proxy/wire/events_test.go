@@ -315,8 +315,9 @@ func TestUpdatesReplaceAndNeverAdd(t *testing.T) {
 		{"one part of the input → the sum follows", `{"input_tokens":3,"cache_read_input_tokens":20,"output_tokens":1}`, `{"input_tokens":7,"output_tokens":2}`,
 			Usage{Fresh: N(7), Input: N(27), CacheRead: N(20), Output: N(2)}},
 	} {
-		u := anthropicUsage(parse([]byte(row.first)))
-		u.Merge(anthropicUsage(parse([]byte(row.later))))
+		u, _ := anthropicUsage(&cursor{b: []byte(row.first)})
+		later, _ := anthropicUsage(&cursor{b: []byte(row.later)})
+		u.Merge(later)
 		if diff := cmp.Diff(row.want, u); diff != "" {
 			t.Errorf("%s:\n%s", row.name, diff)
 		}

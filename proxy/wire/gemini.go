@@ -23,31 +23,73 @@ func (gemini) Path(r *Request) string {
 // ParseHead reads a body. Model and stream stand in the path: see Find.
 func (gemini) ParseHead(h *Head, body []byte) error {
 	*h = Head{}
-	doc, err := object(body)
+	c, err := walkObject(body, "request")
 	if err != nil {
 		return err
 	}
-	doc.ForEach(func(key, v gjson.Result) bool {
-		switch key.Str {
+	geminiHead(h, &c, false)
+	return c.end("request")
+}
+
+// geminiHead reads a request; inner says that it stands inside another object,
+// as Code Assist sends it, with the model beside it.
+func geminiHead(h *Head, c *cursor, inner bool) {
+	for c.object(); c.field(); {
+		switch string(c.name) {
 		case "generationConfig", "generation_config":
-			geminiConfig(h, v)
+			geminiConfig(h, c)
 		case "contents":
-			v.ForEach(func(_, c gjson.Result) bool {
+			for c.array(); c.element(); {
 				h.MessageCount++
-				if role := c.Get("role").Str; (role == "user" || role == "") && !c.Get("parts.0.functionResponse").Exists() {
+				if geminiTurn(c) {
 					h.TurnCount++
 				}
-				return true
-			})
+			}
 		case "tools":
-			v.ForEach(func(_, t gjson.Result) bool {
-				h.ToolCount += arrayLen(geminiDeclarations(t))
-				return true
-			})
+			for c.array(); c.element(); {
+				for c.object(); c.field(); {
+					if n := string(c.name); n == "functionDeclarations" || n == "function_declarations" {
+						h.ToolCount += c.length()
+					} else {
+						c.skip()
+					}
+				}
+			}
+		case "model":
+			h.Model = c.string()
+		case "request":
+			if inner {
+				c.skip()
+			} else {
+				geminiHead(h, c, true)
+			}
+		default:
+			c.skip()
 		}
-		return true
-	})
-	return nil
+	}
+}
+
+// geminiTurn steps over a content and says whether the user speaks in it.
+func geminiTurn(c *cursor) bool {
+	user, result := true, false
+	for c.object(); c.field(); {
+		switch string(c.name) {
+		case "role":
+			user = c.is("user")
+		case "parts":
+			first := true
+			for c.array(); c.element(); first = false {
+				for c.object(); c.field(); c.skip() {
+					if n := string(c.name); first && (n == "functionResponse" || n == "function_response") {
+						result = true
+					}
+				}
+			}
+		default:
+			c.skip()
+		}
+	}
+	return user && !result
 }
 
 func geminiDeclarations(t gjson.Result) gjson.Result {
@@ -57,39 +99,40 @@ func geminiDeclarations(t gjson.Result) gjson.Result {
 	return t.Get("function_declarations")
 }
 
-func geminiConfig(h *Head, config gjson.Result) {
-	config.ForEach(func(key, v gjson.Result) bool {
-		switch key.Str {
+func geminiConfig(h *Head, c *cursor) {
+	for c.object(); c.field(); {
+		switch string(c.name) {
 		case "maxOutputTokens":
-			h.MaxTokens = count(v)
+			h.MaxTokens = c.count()
 		case "temperature":
-			h.Temperature = number(v)
+			h.Temperature = c.float()
 		case "topP":
-			h.TopP = number(v)
+			h.TopP = c.float()
 		case "topK":
-			h.TopK = number(v)
+			h.TopK = c.float()
 		case "frequencyPenalty":
-			h.FrequencyPenalty = number(v)
+			h.FrequencyPenalty = c.float()
 		case "presencePenalty":
-			h.PresencePenalty = number(v)
+			h.PresencePenalty = c.float()
 		case "seed":
-			h.Seed = count(v)
+			h.Seed = c.count()
 		case "candidateCount":
-			h.Choices = count(v)
+			h.Choices = c.count()
 		case "stopSequences":
-			h.Stop = stringList(v)
+			h.Stop = c.strings()
 		case "thinkingConfig":
-			h.ReasoningLevel = strings.ToLower(stringOf(v.Get("thinkingLevel")))
+			h.ReasoningLevel = strings.ToLower(stringAt(c, "thinkingLevel"))
 		case "responseMimeType":
-			switch v.Str {
+			switch c.string() {
 			case "text/plain":
 				h.OutputType = "text"
 			case "application/json":
 				h.OutputType = "json"
 			}
+		default:
+			c.skip()
 		}
-		return true
-	})
+	}
 }
 
 func (f gemini) ParseRequest(r *Request, body []byte) error {
@@ -99,6 +142,9 @@ func (f gemini) ParseRequest(r *Request, body []byte) error {
 	}
 	*r = Request{Head: head}
 	doc := parse(body)
+	if wrapped := doc.Get("request"); wrapped.IsObject() {
+		doc = wrapped
+	}
 	system := doc.Get("systemInstruction")
 	if !system.Exists() {
 		system = doc.Get("system_instruction")
@@ -106,7 +152,7 @@ func (f gemini) ParseRequest(r *Request, body []byte) error {
 	for _, p := range geminiParts(system.Get("parts")) {
 		r.System = joinLines(r.System, p.Text)
 	}
-	doc.Get("contents").ForEach(func(_, c gjson.Result) bool {
+	for _, c := range elements(doc.Get("contents")) {
 		m := Message{Role: User, Parts: geminiParts(c.Get("parts"))}
 		if c.Get("role").Str == "model" {
 			m.Role = Assistant
@@ -115,25 +161,22 @@ func (f gemini) ParseRequest(r *Request, body []byte) error {
 			m.Role = ToolRole
 		}
 		r.Messages = append(r.Messages, m)
-		return true
-	})
-	doc.Get("tools").ForEach(func(_, t gjson.Result) bool {
-		geminiDeclarations(t).ForEach(func(_, d gjson.Result) bool {
+	}
+	for _, t := range elements(doc.Get("tools")) {
+		for _, d := range elements(geminiDeclarations(t)) {
 			parameters := "parameters"
 			if d.Get("parametersJsonSchema").Exists() {
 				parameters = "parametersJsonSchema"
 			}
 			r.Tools = append(r.Tools, toolOf(d, parameters))
-			return true
-		})
-		return true
-	})
+		}
+	}
 	return nil
 }
 
 func geminiParts(v gjson.Result) []Part {
 	var parts []Part
-	v.ForEach(func(_, p gjson.Result) bool {
+	for _, p := range elements(v) {
 		switch {
 		case p.Get("functionCall").Exists():
 			c := p.Get("functionCall")
@@ -150,8 +193,7 @@ func geminiParts(v gjson.Result) []Part {
 		default:
 			parts = append(parts, Part{Kind: KindOther, Raw: json.RawMessage(p.Raw)})
 		}
-		return true
-	})
+	}
 	return parts
 }
 
@@ -284,128 +326,3 @@ func appendGeminiParts(dst []byte, parts []Part) []byte {
 	}
 	return append(dst, ']')
 }
-
-func (gemini) ParseEvent(ev *Event, f Frame) error {
-	ev.reset()
-	doc, err := eventObject(f)
-	if err != nil {
-		return err
-	}
-	doc.ForEach(func(key, v gjson.Result) bool {
-		switch key.Str {
-		case "responseId":
-			ev.ID = text(v)
-		case "modelVersion":
-			ev.Model = text(v)
-		case "usageMetadata":
-			ev.Usage = geminiUsage(v)
-		case "error":
-			ev.Err = errorOf(v)
-		case "promptFeedback":
-			// A blocked prompt gets no candidate, and nothing follows.
-			if reason := text(v.Get("blockReason")); len(reason) > 0 {
-				ev.Finish, ev.Terminal = reason, true
-			}
-		case "candidates":
-			v.ForEach(func(_, c gjson.Result) bool {
-				geminiCandidate(ev, c)
-				return true
-			})
-		}
-		return true
-	})
-	return nil
-}
-
-func geminiCandidate(ev *Event, c gjson.Result) {
-	c.ForEach(func(key, v gjson.Result) bool {
-		switch key.Str {
-		case "finishReason":
-			if s := text(v); len(s) > 0 {
-				ev.Finish, ev.Terminal = s, true
-			}
-		case "content":
-			v.Get("parts").ForEach(func(_, p gjson.Result) bool {
-				if call := p.Get("functionCall"); call.Exists() {
-					ev.Tools = append(ev.Tools, ToolDelta{Index: -1, ID: text(call.Get("id")), Name: text(call.Get("name")), Arguments: alias(call.Get("args").Raw)})
-					return true
-				}
-				if s := text(p.Get("text")); p.Get("thought").Bool() {
-					ev.Reasoning = joinBytes(ev.Reasoning, s)
-				} else {
-					ev.addText(s)
-				}
-				return true
-			})
-		}
-		return true
-	})
-}
-
-func (g gemini) AppendEvent(dst []byte, ev *Event) []byte {
-	dst = append(dst, "data: "...)
-	dst = g.appendChunk(dst, ev)
-	return append(dst, "\r\n\r\n"...)
-}
-
-// appendChunk writes an event without framing: it is an element of the JSON
-// array that the stream is without alt=sse.
-func (gemini) appendChunk(dst []byte, ev *Event) []byte {
-	if ev.Err != nil {
-		return appendGeminiError(dst, ev.Err)
-	}
-	a := Answer{ID: string(ev.ID), Model: string(ev.Model), Finish: string(ev.Finish), Usage: ev.Usage}
-	a.add(KindReasoning, string(ev.Reasoning))
-	a.add(KindText, string(ev.Text))
-	for _, t := range ev.Tools {
-		a.Parts = append(a.Parts, Part{Kind: KindTool, ID: string(t.ID), Name: string(t.Name), Arguments: string(t.Arguments)})
-	}
-	return gemini{}.AppendAnswer(dst, &a)
-}
-
-func (gemini) ParseAnswer(a *Answer, body []byte) error {
-	*a = Answer{}
-	doc, err := object(body)
-	if err != nil {
-		return err
-	}
-	a.ID = stringOf(doc.Get("responseId"))
-	a.Model = stringOf(doc.Get("modelVersion"))
-	a.Usage = geminiUsage(doc.Get("usageMetadata"))
-	c := doc.Get("candidates.0")
-	a.Finish = stringOf(c.Get("finishReason"))
-	if block := stringOf(doc.Get("promptFeedback.blockReason")); block != "" {
-		a.Finish = block
-	}
-	a.Malformed = !c.IsObject() && a.Finish == ""
-	for _, p := range geminiParts(c.Get("content.parts")) {
-		if p.Kind&Output != 0 {
-			a.Parts = append(a.Parts, p)
-		}
-	}
-	return nil
-}
-
-func (gemini) AppendAnswer(dst []byte, a *Answer) []byte {
-	dst = append(dst, '{')
-	if !a.Malformed {
-		dst = append(dst, `"candidates":[{"content":{"parts":`...)
-		dst = appendGeminiParts(dst, a.Parts)
-		dst = append(dst, `,"role":"model"}`...)
-		dst = appendStringField(dst, "finishReason", alias(a.Finish))
-		dst = append(dst, `,"index":0}],`...)
-	}
-	if a.Usage.Known() {
-		dst = append(dst, `"usageMetadata":`...)
-		dst = appendGeminiUsage(dst, a.Usage)
-		dst = append(dst, ',')
-	}
-	dst = append(dst, `"modelVersion":`...)
-	dst = quote(dst, a.Model)
-	dst = append(dst, `,"responseId":`...)
-	dst = quote(dst, a.ID)
-	return append(dst, '}')
-}
-
-func (gemini) ParseError(body []byte) (Error, bool)    { return parseError(body) }
-func (gemini) AppendError(dst []byte, e *Error) []byte { return appendGeminiError(dst, e) }

@@ -13,7 +13,7 @@ import (
 
 // parse reads a JSON value without copying it: the result aliases data.
 func parse(data []byte) gjson.Result {
-	return gjson.Parse(unsafe.String(unsafe.SliceData(data), len(data)))
+	return gjson.Parse(view(data))
 }
 
 // alias gives a string's bytes, which must not be written to.
@@ -24,34 +24,20 @@ func alias(s string) []byte {
 	return unsafe.Slice(unsafe.StringData(s), len(s))
 }
 
-// text is the bytes of a JSON string; nil for any other value.
-func text(v gjson.Result) []byte {
-	if v.Type != gjson.String {
-		return nil
-	}
-	return alias(v.Str)
-}
-
-func count(v gjson.Result) Count {
-	if v.Type != gjson.Number {
-		return Count{}
-	}
-	return N(v.Int())
-}
-
-func number(v gjson.Result) Float {
-	if v.Type != gjson.Number {
-		return Float{}
-	}
-	return F(v.Float())
-}
-
 // stringOf copies a JSON string out of the body; empty for any other value.
 func stringOf(v gjson.Result) string {
 	if v.Type != gjson.String {
 		return ""
 	}
 	return string(alias(v.Str))
+}
+
+// walk starts a cursor at a value; at one that is not there, it reads null.
+func walk(v gjson.Result) *cursor {
+	if v.Raw == "" {
+		return &cursor{b: []byte("null")}
+	}
+	return &cursor{b: alias(v.Raw)}
 }
 
 // quote appends s as a JSON string.
@@ -83,17 +69,9 @@ func quote(dst []byte, s string) []byte {
 	return append(dst, '"')
 }
 
-// compact is raw JSON on one line; null for none.
-func rawOr(raw json.RawMessage, none string) json.RawMessage {
-	if len(raw) == 0 {
-		return json.RawMessage(none)
-	}
-	return raw
-}
-
 // object parses a request or answer, which must be one JSON object.
 func object(body []byte) (gjson.Result, error) {
-	if !json.Valid(body) {
+	if !gjson.ValidBytes(body) {
 		return gjson.Result{}, errNotJSON(body)
 	}
 	doc := parse(body)
@@ -103,12 +81,22 @@ func object(body []byte) (gjson.Result, error) {
 	return doc, nil
 }
 
+// errNotJSON says where body is broken, in the words of encoding/json.
 func errNotJSON(body []byte) error {
-	var v any
+	var v json.RawMessage
 	if err := json.Unmarshal(body, &v); err != nil {
 		return fmt.Errorf("the body is not JSON: %w", err)
 	}
 	return errors.New("the body is not JSON")
+}
+
+// elements are those of an array; a value of another kind has none, though
+// gjson would make it one.
+func elements(v gjson.Result) []gjson.Result {
+	if !v.IsArray() {
+		return nil
+	}
+	return v.Array()
 }
 
 func stringList(v gjson.Result) []string {
@@ -116,21 +104,10 @@ func stringList(v gjson.Result) []string {
 		return []string{stringOf(v)}
 	}
 	var list []string
-	if v.IsArray() {
-		v.ForEach(func(_, e gjson.Result) bool {
-			list = append(list, stringOf(e))
-			return true
-		})
+	for _, e := range elements(v) {
+		list = append(list, stringOf(e))
 	}
 	return list
-}
-
-func arrayLen(v gjson.Result) int {
-	n := 0
-	if v.IsArray() {
-		v.ForEach(func(_, _ gjson.Result) bool { n++; return true })
-	}
-	return n
 }
 
 // marshal writes v without escaping HTML, so that text costs what it says.
@@ -148,26 +125,11 @@ func jsonString(s string) json.RawMessage {
 	return quote(make([]byte, 0, len(s)+len(s)/16+2), s)
 }
 
-// eventObject parses a frame's data, which must be one JSON object; a frame
-// that was cut at the inspection limit cannot be read.
-func eventObject(f Frame) (gjson.Result, error) {
-	if f.Oversize {
-		return gjson.Result{}, errors.New("event is longer than what is inspected")
-	}
-	doc := parse(f.Data)
-	if !doc.IsObject() {
-		return doc, errors.New("event is not a JSON object")
-	}
-	return doc, nil
-}
-
 // created is the creation time that written answers state: a fixed one, so
 // that equal answers are equal bytes.
 const created = 1_750_000_000
 
-func quoteBytes(dst, s []byte) []byte {
-	return quote(dst, unsafe.String(unsafe.SliceData(s), len(s)))
-}
+func quoteBytes(dst, s []byte) []byte { return quote(dst, view(s)) }
 
 // appendStringField appends ,"name":"value" unless the value is empty.
 func appendStringField(dst []byte, name string, value []byte) []byte {

@@ -2,7 +2,6 @@ package wire
 
 import (
 	"encoding/json"
-	"strconv"
 
 	"github.com/tidwall/gjson"
 )
@@ -16,46 +15,88 @@ func (messages) Path(*Request) string { return "/v1/messages" }
 
 func (messages) ParseHead(h *Head, body []byte) error {
 	*h = Head{}
-	doc, err := object(body)
+	c, err := walkObject(body, "request")
 	if err != nil {
 		return err
 	}
-	doc.ForEach(func(key, v gjson.Result) bool {
-		switch key.Str {
+	for c.object(); c.field(); {
+		switch string(c.name) {
 		case "model":
-			h.Model = stringOf(v)
+			h.Model = c.string()
 		case "stream":
-			h.Stream = v.Type == gjson.True
+			h.Stream, _ = c.truth()
 		case "max_tokens":
-			h.MaxTokens = count(v)
+			h.MaxTokens = c.count()
 		case "temperature":
-			h.Temperature = number(v)
+			h.Temperature = c.float()
 		case "top_p":
-			h.TopP = number(v)
+			h.TopP = c.float()
 		case "top_k":
-			h.TopK = number(v)
+			h.TopK = c.float()
 		case "stop_sequences":
-			h.Stop = stringList(v)
+			h.Stop = c.strings()
 		case "service_tier":
-			h.ServiceTier = stringOf(v)
+			h.ServiceTier = c.string()
 		case "metadata":
-			h.User = stringOf(v.Get("user_id"))
+			h.User = stringAt(&c, "user_id")
 		case "output_config":
-			h.ReasoningLevel = stringOf(v.Get("effort"))
+			h.ReasoningLevel = stringAt(&c, "effort")
 		case "tools":
-			h.ToolCount = arrayLen(v)
+			h.ToolCount = c.length()
 		case "messages":
-			v.ForEach(func(_, m gjson.Result) bool {
+			for c.array(); c.element(); {
 				h.MessageCount++
-				if m.Get("role").Str == "user" && m.Get("content.0.type").Str != "tool_result" {
+				if anthropicTurn(&c) {
 					h.TurnCount++
 				}
-				return true
-			})
+			}
+		default:
+			c.skip()
 		}
-		return true
-	})
-	return nil
+	}
+	return c.end("request")
+}
+
+// stringAt reads the string under one name of an object.
+func stringAt(c *cursor, name string) (s string) {
+	for c.object(); c.field(); {
+		if string(c.name) == name {
+			s = c.string()
+		} else {
+			c.skip()
+		}
+	}
+	return s
+}
+
+// anthropicTurn steps over a message and says whether the user speaks in it.
+// Results of tools have the user's role too, and always stand first.
+func anthropicTurn(c *cursor) bool {
+	user, result := false, false
+	for c.object(); c.field(); {
+		switch string(c.name) {
+		case "role":
+			user = c.is("user")
+		case "content":
+			first := true
+			for c.array(); c.element(); first = false {
+				if !first {
+					c.skip()
+					continue
+				}
+				for c.object(); c.field(); {
+					if string(c.name) == "type" {
+						result = c.is("tool_result")
+					} else {
+						c.skip()
+					}
+				}
+			}
+		default:
+			c.skip()
+		}
+	}
+	return user && !result
 }
 
 func (f messages) ParseRequest(r *Request, body []byte) error {
@@ -66,11 +107,10 @@ func (f messages) ParseRequest(r *Request, body []byte) error {
 	*r = Request{Head: head}
 	doc := parse(body)
 	r.System = contentText(doc.Get("system"))
-	doc.Get("tools").ForEach(func(_, t gjson.Result) bool {
+	for _, t := range elements(doc.Get("tools")) {
 		r.Tools = append(r.Tools, toolOf(t, "input_schema"))
-		return true
-	})
-	doc.Get("messages").ForEach(func(_, m gjson.Result) bool {
+	}
+	for _, m := range elements(doc.Get("messages")) {
 		msg := Message{Role: User}
 		switch m.Get("role").Str {
 		case "assistant":
@@ -78,7 +118,7 @@ func (f messages) ParseRequest(r *Request, body []byte) error {
 		case "system":
 			if len(r.Messages) == 0 {
 				r.System = joinLines(r.System, contentText(m.Get("content")))
-				return true
+				continue
 			}
 		}
 		msg.Parts = anthropicParts(m.Get("content"))
@@ -86,8 +126,7 @@ func (f messages) ParseRequest(r *Request, body []byte) error {
 			msg.Role = ToolRole
 		}
 		r.Messages = append(r.Messages, msg)
-		return true
-	})
+	}
 	return nil
 }
 
@@ -96,7 +135,7 @@ func anthropicParts(content gjson.Result) []Part {
 		return []Part{{Kind: KindText, Text: stringOf(content)}}
 	}
 	var parts []Part
-	content.ForEach(func(_, b gjson.Result) bool {
+	for _, b := range elements(content) {
 		switch b.Get("type").Str {
 		case "text":
 			parts = append(parts, Part{Kind: KindText, Text: stringOf(b.Get("text"))})
@@ -109,8 +148,7 @@ func anthropicParts(content gjson.Result) []Part {
 		default:
 			parts = append(parts, Part{Kind: KindOther, Raw: json.RawMessage(b.Raw)})
 		}
-		return true
-	})
+	}
 	return parts
 }
 
@@ -216,205 +254,3 @@ func jsonObject(arguments string) string {
 	}
 	return "{}"
 }
-
-func (messages) ParseEvent(ev *Event, f Frame) error {
-	ev.reset()
-	doc, err := eventObject(f)
-	if err != nil {
-		return err
-	}
-	ev.Type = f.Event
-	if t := text(doc.Get("type")); len(t) > 0 {
-		ev.Type = t
-	}
-	switch string(ev.Type) {
-	case "message_start":
-		m := doc.Get("message")
-		ev.ID = text(m.Get("id"))
-		ev.Model = text(m.Get("model"))
-		ev.Usage = anthropicUsage(m.Get("usage"))
-		ev.ServiceTier = text(m.Get("usage.service_tier"))
-	case "content_block_start":
-		block := doc.Get("content_block")
-		switch block.Get("type").Str {
-		case "text":
-			ev.Text = text(block.Get("text"))
-		case "thinking":
-			ev.Reasoning = text(block.Get("thinking"))
-		case "tool_use", "server_tool_use", "mcp_tool_use":
-			ev.Tools = append(ev.Tools, ToolDelta{Index: blockIndex(doc), ID: text(block.Get("id")), Name: text(block.Get("name"))})
-		}
-	case "content_block_delta":
-		delta := doc.Get("delta")
-		switch delta.Get("type").Str {
-		case "text_delta":
-			ev.Text = text(delta.Get("text"))
-		case "thinking_delta":
-			ev.Reasoning = text(delta.Get("thinking"))
-		case "input_json_delta":
-			if s := text(delta.Get("partial_json")); len(s) > 0 {
-				ev.Tools = append(ev.Tools, ToolDelta{Index: blockIndex(doc), Arguments: s})
-			}
-		}
-	case "message_delta":
-		ev.Finish = text(doc.Get("delta.stop_reason"))
-		ev.Usage = anthropicUsage(doc.Get("usage"))
-	case "message_stop":
-		ev.Terminal = true
-	case "error":
-		ev.Err = errorOf(doc.Get("error"))
-		if ev.Err == nil {
-			ev.Err = &Error{}
-		}
-	case "ping", "content_block_stop":
-	default:
-		ev.Unknown = true
-	}
-	return nil
-}
-
-func blockIndex(doc gjson.Result) int {
-	if v := doc.Get("index"); v.Type == gjson.Number {
-		return int(v.Int())
-	}
-	return -1
-}
-
-func (messages) AppendEvent(dst []byte, ev *Event) []byte {
-	kind := string(ev.Type)
-	if kind == "" {
-		kind = "ping"
-	}
-	dst = append(dst, "event: "...)
-	dst = append(dst, kind...)
-	dst = append(dst, "\ndata: "...)
-	switch kind {
-	case "message_start":
-		dst = append(dst, `{"type":"message_start","message":{"id":`...)
-		dst = quoteBytes(dst, ev.ID)
-		dst = append(dst, `,"type":"message","role":"assistant","model":`...)
-		dst = quoteBytes(dst, ev.Model)
-		dst = append(dst, `,"content":[],"stop_reason":null,"stop_sequence":null`...)
-		if ev.Usage.Known() {
-			dst = append(dst, `,"usage":`...)
-			dst = appendAnthropicUsage(dst, ev.Usage)
-		}
-		dst = append(dst, "}}"...)
-	case "error":
-		dst = appendAnthropicError(dst, ev.Err)
-	case "message_delta":
-		dst = append(dst, `{"type":"message_delta","delta":{"stop_reason":`...)
-		dst = quoteBytes(dst, ev.Finish)
-		dst = append(dst, `,"stop_sequence":null}`...)
-		if ev.Usage.Known() {
-			dst = append(dst, `,"usage":`...)
-			dst = appendAnthropicUsage(dst, ev.Usage)
-		}
-		dst = append(dst, '}')
-	case "content_block_start", "content_block_delta":
-		dst = appendAnthropicBlock(dst, kind, ev)
-	default:
-		dst = append(dst, `{"type":`...)
-		dst = quote(dst, kind)
-		dst = append(dst, '}')
-	}
-	return append(dst, "\n\n"...)
-}
-
-// appendAnthropicBlock writes the start or a piece of a content block; text and
-// thinking carry no number in an Event, and are numbered by the Writer.
-func appendAnthropicBlock(dst []byte, event string, ev *Event) []byte {
-	switch {
-	case len(ev.Tools) > 0:
-		return appendBlock(dst, event, KindTool, ev.Tools[0].Index, ev)
-	case len(ev.Reasoning) > 0:
-		return appendBlock(dst, event, KindReasoning, 0, ev)
-	}
-	return appendBlock(dst, event, KindText, 0, ev)
-}
-
-func appendBlock(dst []byte, event string, kind Kind, index int, ev *Event) []byte {
-	dst = append(dst, `{"type":`...)
-	dst = quote(dst, event)
-	if index >= 0 {
-		dst = append(dst, `,"index":`...)
-		dst = strconv.AppendInt(dst, int64(index), 10)
-	}
-	start := event == "content_block_start"
-	if start {
-		dst = append(dst, `,"content_block":{"type":`...)
-	} else {
-		dst = append(dst, `,"delta":{"type":`...)
-	}
-	switch {
-	case kind == KindTool && start:
-		dst = append(dst, `"tool_use","id":`...)
-		dst = quoteBytes(dst, ev.Tools[0].ID)
-		dst = append(dst, `,"name":`...)
-		dst = quoteBytes(dst, ev.Tools[0].Name)
-		dst = append(dst, `,"input":{}`...)
-	case kind == KindTool:
-		dst = append(dst, `"input_json_delta","partial_json":`...)
-		dst = quoteBytes(dst, ev.Tools[0].Arguments)
-	case kind == KindReasoning && start:
-		dst = append(dst, `"thinking","thinking":`...)
-		dst = quoteBytes(dst, ev.Reasoning)
-	case kind == KindReasoning:
-		dst = append(dst, `"thinking_delta","thinking":`...)
-		dst = quoteBytes(dst, ev.Reasoning)
-	case start:
-		dst = append(dst, `"text","text":`...)
-		dst = quoteBytes(dst, ev.Text)
-	default:
-		dst = append(dst, `"text_delta","text":`...)
-		dst = quoteBytes(dst, ev.Text)
-	}
-	return append(dst, "}}"...)
-}
-
-func (messages) ParseAnswer(a *Answer, body []byte) error {
-	*a = Answer{}
-	doc, err := object(body)
-	if err != nil {
-		return err
-	}
-	a.ID = stringOf(doc.Get("id"))
-	a.Model = stringOf(doc.Get("model"))
-	a.Finish = stringOf(doc.Get("stop_reason"))
-	a.Usage = anthropicUsage(doc.Get("usage"))
-	a.Malformed = !doc.Get("content").IsArray()
-	for _, p := range anthropicParts(doc.Get("content")) {
-		if p.Kind&Output != 0 {
-			a.Parts = append(a.Parts, p)
-		}
-	}
-	return nil
-}
-
-func (messages) AppendAnswer(dst []byte, a *Answer) []byte {
-	dst = append(dst, `{"id":`...)
-	dst = quote(dst, a.ID)
-	dst = append(dst, `,"type":"message","role":"assistant","model":`...)
-	dst = quote(dst, a.Model)
-	if !a.Malformed {
-		dst = append(dst, `,"content":[`...)
-		for i := range a.Parts {
-			if i > 0 {
-				dst = append(dst, ',')
-			}
-			dst = appendAnthropicPart(dst, &a.Parts[i])
-		}
-		dst = append(dst, ']')
-	}
-	dst = append(dst, `,"stop_reason":`...)
-	dst = quote(dst, a.Finish)
-	dst = append(dst, `,"stop_sequence":null`...)
-	if a.Usage.Known() {
-		dst = append(dst, `,"usage":`...)
-		dst = appendAnthropicUsage(dst, a.Usage)
-	}
-	return append(dst, '}')
-}
-
-func (messages) ParseError(body []byte) (Error, bool)    { return parseError(body) }
-func (messages) AppendError(dst []byte, e *Error) []byte { return appendAnthropicError(dst, e) }

@@ -1,21 +1,14 @@
 package wire
 
-import "github.com/tidwall/gjson"
-
 // Merge takes what a later event of the same stream reports: it replaces field
 // by field and never adds, since updates are cumulative.
 func (u *Usage) Merge(later Usage) {
-	replace := func(have *Count, now Count) {
-		if now.Known {
-			*have = now
-		}
-	}
-	replace(&u.Input, later.Input)
-	replace(&u.CacheRead, later.CacheRead)
-	replace(&u.CacheWrite, later.CacheWrite)
-	replace(&u.Output, later.Output)
-	replace(&u.Reasoning, later.Reasoning)
-	replace(&u.Fresh, later.Fresh)
+	u.Input.set(later.Input)
+	u.CacheRead.set(later.CacheRead)
+	u.CacheWrite.set(later.CacheWrite)
+	u.Output.set(later.Output)
+	u.Reasoning.set(later.Reasoning)
+	u.Fresh.set(later.Fresh)
 	u.sum()
 }
 
@@ -28,23 +21,55 @@ func (u *Usage) sum() {
 
 // openAIUsage reads the usage object of chat completions, completions and
 // Responses. Prompt counts hold the cached tokens.
-func openAIUsage(v gjson.Result) Usage {
+func openAIUsage(c *cursor) Usage {
 	var u Usage
-	v.ForEach(func(key, v gjson.Result) bool {
-		switch key.Str {
+	var total Count
+	for c.object(); c.field(); {
+		switch string(c.name) {
 		case "prompt_tokens", "input_tokens":
-			u.Input = count(v)
+			u.Input = c.count()
 		case "completion_tokens", "output_tokens":
-			u.Output = count(v)
+			u.Output = c.count()
+		case "total_tokens":
+			total = c.count()
 		case "prompt_tokens_details", "input_tokens_details":
-			u.CacheRead = count(v.Get("cached_tokens"))
-			u.CacheWrite = count(v.Get("cache_write_tokens"))
+			for c.object(); c.field(); {
+				switch string(c.name) {
+				case "cached_tokens":
+					u.CacheRead.set(c.count())
+				case "cache_write_tokens":
+					u.CacheWrite.set(c.count())
+				default:
+					c.skip()
+				}
+			}
 		case "completion_tokens_details", "output_tokens_details":
-			u.Reasoning = count(v.Get("reasoning_tokens"))
+			for c.object(); c.field(); {
+				if string(c.name) == "reasoning_tokens" {
+					u.Reasoning = c.count()
+				} else {
+					c.skip()
+				}
+			}
+		case "prompt_cache_hit_tokens", "cached_tokens": // DeepSeek, Moonshot
+			u.CacheRead.set(c.count())
+		default:
+			c.skip()
 		}
-		return true
-	})
+	}
+	// Some servers (xAI) leave reasoning out of the completion; their total
+	// gives it away.
+	if u.Input.Known && u.Output.Known && u.Reasoning.N > 0 && total.N == u.Input.N+u.Output.N+u.Reasoning.N {
+		u.Output.N += u.Reasoning.N
+	}
 	return u
+}
+
+// set takes a later figure unless it is unknown.
+func (c *Count) set(now Count) {
+	if now.Known {
+		*c = now
+	}
 }
 
 // appendOpenAIUsage writes a usage object; in and out are the words for prompt
@@ -80,25 +105,37 @@ func openObject(dst []byte, name string) []byte {
 
 // anthropicUsage reads Messages' usage: input_tokens leaves out what the cache
 // gave and took, so all three are the input.
-func anthropicUsage(v gjson.Result) Usage {
-	var u Usage
-	v.ForEach(func(key, v gjson.Result) bool {
-		switch key.Str {
+func anthropicUsage(c *cursor) (u Usage, tier []byte) {
+	for c.object(); c.field(); {
+		switch string(c.name) {
 		case "input_tokens":
-			u.Fresh = count(v)
+			u.Fresh = c.count()
 		case "cache_read_input_tokens":
-			u.CacheRead = count(v)
+			u.CacheRead = c.count()
 		case "cache_creation_input_tokens":
-			u.CacheWrite = count(v)
+			u.CacheWrite = c.count()
 		case "output_tokens":
-			u.Output = count(v)
+			u.Output = c.count()
 		case "output_tokens_details":
-			u.Reasoning = count(v.Get("thinking_tokens"))
+			for c.object(); c.field(); {
+				if string(c.name) == "thinking_tokens" {
+					u.Reasoning = c.count()
+				} else {
+					c.skip()
+				}
+			}
+		case "service_tier":
+			if c.peek() == '"' {
+				tier = c.raw()
+			} else {
+				c.skip()
+			}
+		default:
+			c.skip()
 		}
-		return true
-	})
+	}
 	u.sum()
-	return u
+	return u, tier
 }
 
 func appendAnthropicUsage(dst []byte, u Usage) []byte {
@@ -119,22 +156,30 @@ func appendAnthropicUsage(dst []byte, u Usage) []byte {
 	return append(dst, '}')
 }
 
-// geminiUsage reads usageMetadata: the candidates leave out the thoughts.
-func geminiUsage(v gjson.Result) Usage {
+// geminiUsage reads usageMetadata: the candidates leave out the thoughts, and
+// the prompt what built-in tools put into it.
+func geminiUsage(c *cursor) Usage {
 	var u Usage
-	v.ForEach(func(key, v gjson.Result) bool {
-		switch key.Str {
+	var tools Count
+	for c.object(); c.field(); {
+		switch string(c.name) {
 		case "promptTokenCount":
-			u.Input = count(v)
+			u.Input = c.count()
+		case "toolUsePromptTokenCount":
+			tools = c.count()
 		case "cachedContentTokenCount":
-			u.CacheRead = count(v)
+			u.CacheRead = c.count()
 		case "candidatesTokenCount":
-			u.Output = count(v)
+			u.Output = c.count()
 		case "thoughtsTokenCount":
-			u.Reasoning = count(v)
+			u.Reasoning = c.count()
+		default:
+			c.skip()
 		}
-		return true
-	})
+	}
+	if u.Input.Known {
+		u.Input.N += tools.N
+	}
 	if u.Reasoning.Known {
 		u.Output = N(u.Output.N + u.Reasoning.N)
 	}

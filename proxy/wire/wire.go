@@ -54,8 +54,10 @@ type Format interface {
 	Path(r *Request) string
 
 	// ParseHead reads what steers and describes a request, in one pass and
-	// without building its messages. Malformed JSON is an error; a field of an
-	// unexpected type is taken as absent.
+	// without building its messages. A field of an unexpected type is taken as
+	// absent. A body that breaks off or is not an object is an error, and what
+	// stood before the break is in h; what no field is read from is not
+	// checked.
 	ParseHead(h *Head, body []byte) error
 
 	// ParseRequest reads the whole request, AppendRequest writes it;
@@ -185,6 +187,12 @@ type Tool struct {
 
 // Event is what one frame of a stream says. A frame may say several things at
 // once: text, usage and a finish reason.
+//
+// Terminal alone does not make a stream complete. In the two OpenAI completions
+// APIs it is the marker "[DONE]", which gateways send after broken streams too,
+// so a complete stream has also given a Finish. In Responses and Messages it is
+// the dialect's last event. In Gemini it is the chunk with a finishReason,
+// which further chunks may follow: candidates beside the first, and usage.
 type Event struct {
 	Type    []byte // the frame's own type: "message_start", "response.created"; empty where the dialect has none
 	Unknown bool   // the type is not one that weir knows
@@ -206,12 +214,13 @@ type Event struct {
 
 	ServiceTier       []byte
 	SystemFingerprint []byte
+
+	scratch []byte // strings whose escapes were undone
 }
 
 // reset makes ev say nothing, keeping its memory.
 func (ev *Event) reset() {
-	tools := ev.Tools[:0]
-	*ev = Event{Tools: tools}
+	*ev = Event{Tools: ev.Tools[:0], scratch: ev.scratch[:0]}
 }
 
 // addText adds text: a frame may hold several pieces of it.

@@ -20,10 +20,9 @@ func (chat) ParseAnswer(a *Answer, body []byte) error {
 	a.add(KindReasoning, reasoningOf(m))
 	a.add(KindText, contentText(m.Get("content")))
 	a.add(KindRefusal, stringOf(m.Get("refusal")))
-	m.Get("tool_calls").ForEach(func(_, t gjson.Result) bool {
+	for _, t := range elements(m.Get("tool_calls")) {
 		a.Parts = append(a.Parts, chatCallPart(t))
-		return true
-	})
+	}
 	return nil
 }
 
@@ -33,7 +32,7 @@ func (a *Answer) openAI(doc gjson.Result) {
 	a.Model = stringOf(doc.Get("model"))
 	a.ServiceTier = stringOf(doc.Get("service_tier"))
 	a.SystemFingerprint = stringOf(doc.Get("system_fingerprint"))
-	a.Usage = openAIUsage(doc.Get("usage"))
+	a.Usage = openAIUsage(walk(doc.Get("usage")))
 }
 
 // add adds a part of text unless it is empty.
