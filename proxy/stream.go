@@ -52,7 +52,7 @@ func (x *exchange) send() (*http.Response, error) {
 	if err == nil {
 		at := call.Now()
 		x.timing.fill(x.c)
-		if x.c.Sent.Reached() {
+		if x.timing.wrote() {
 			x.body.release()
 		}
 		x.meter.Begin(resp.StatusCode, resp.Header, at)

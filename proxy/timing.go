@@ -61,6 +61,13 @@ func (t *timing) connected() bool {
 	return t.attempts > 0
 }
 
+// wrote says whether the transport has done with the request's body.
+func (t *timing) wrote() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.sent.Reached()
+}
+
 // fill puts what is known into the call. An upstream that answers before it
 // has read the request may be done before HTTP/2 tells that the request was
 // written: it counts as sent when the answer began, at the latest.

@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
+	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -42,6 +43,11 @@ func (u *Upstream) open() error {
 		MaxIdleConnsPerHost: 1024,
 		IdleConnTimeout:     90 * time.Second,
 		TLSHandshakeTimeout: 15 * time.Second,
+		DialContext:         (&net.Dialer{Timeout: 30 * time.Second}).DialContext,
+		// Half of net/http's own: an open stream holds one of each, and longer
+		// reads and writes go past them.
+		ReadBufferSize:  2 << 10,
+		WriteBufferSize: 2 << 10,
 		// A connection on which nothing comes back is found dead by a ping,
 		// while a model may think in silence for as long as it likes.
 		HTTP2: &http.HTTP2Config{SendPingTimeout: 30 * time.Second, PingTimeout: 15 * time.Second},

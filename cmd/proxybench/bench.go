@@ -180,7 +180,7 @@ func (b *bench) read(r *result, s subject, o order, into *sample) error {
 }
 
 // memory is how many bytes more a fresh process holds for each of the streams
-// that are open, at the most.
+// that are open, at the most while all of them are.
 func (b *bench) memory(ctx context.Context, r *result, name string) (float64, error) {
 	s, err := b.startSubject(name)
 	if err != nil {
@@ -194,27 +194,32 @@ func (b *bench) memory(ctx context.Context, r *result, name string) (float64, er
 	if err != nil {
 		return 0, err
 	}
-	const spread, gap, events = 3 * time.Second, 500 * time.Millisecond, 16
+	const spread, gap, events = 3 * time.Second, 500 * time.Millisecond, 20
 	read := make(chan error, 1)
 	go func() {
 		read <- b.read(r, s, order{Streams: b.Open, Repeat: 1, Events: events, Gap: gap, Body: b.Body, Spread: spread}, nil)
 	}()
-	// All are open from the end of the spread to the end of the first one.
-	most := int64(0)
-	sample := time.NewTicker(250 * time.Millisecond)
+	allOpen, firstEnds := time.After(spread+gap), time.After((events-2)*gap)
+	var sampling <-chan time.Time
+	sample := time.NewTicker(gap / 2)
 	defer sample.Stop()
+	most := int64(0)
 	for {
 		select {
-		case err := <-read:
-			return float64(most-idle) / float64(b.Open), err
-		case <-ctx.Done():
-			return 0, errors.New("interrupted")
-		case <-sample.C:
+		case <-allOpen:
+			sampling = sample.C
+		case <-firstEnds:
+			sampling = nil
+		case <-sampling:
 			now, err := rss(s.cmd.Process.Pid)
 			if err != nil {
 				return 0, err
 			}
 			most = max(most, now)
+		case err := <-read:
+			return float64(most-idle) / float64(b.Open), err
+		case <-ctx.Done():
+			return 0, errors.New("interrupted")
 		}
 	}
 }
