@@ -220,11 +220,7 @@ func (c *cursor) raw() []byte {
 			return nil
 		}
 		i += n
-		slashes := i
-		for slashes > from && c.b[slashes-1] == '\\' {
-			slashes--
-		}
-		if (i-slashes)%2 == 0 {
+		if !escapes(c.b[from:i]) {
 			c.i = i + 1
 			return c.b[from:i]
 		}
