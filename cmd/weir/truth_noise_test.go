@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"os"
 	"slices"
@@ -15,14 +16,19 @@ import (
 )
 
 // noise is the control of the timed tests: what the machine itself adds to a
-// message between two goroutines over a loopback connection, in the same
-// process and over the same time as what is measured. Nothing of weir is in
-// its way.
+// message that takes the way of a response through net/http, in the same
+// process and over the same time as what is measured: over a loopback
+// connection to a goroutine that reads, and from there to one that waits.
+// Nothing of weir is in its way.
 type noise struct {
 	stop    chan struct{}
 	wg      sync.WaitGroup
 	samples []time.Duration
+	missed  []time.Duration // what the messages would have taken that could not be sent while the process stood still
 }
+
+// every is the time between two messages of the control.
+const every = 2 * time.Millisecond
 
 func listenToNoise(t *testing.T) *noise {
 	t.Helper()
@@ -40,18 +46,24 @@ func listenToNoise(t *testing.T) *noise {
 		t.Fatal(err)
 	}
 	n := &noise{stop: make(chan struct{})}
-	sent := make(chan time.Time, 1)
+	sent, read := make(chan time.Time, 1), make(chan struct{})
 	n.wg.Go(func() {
 		defer to.Close()
-		tick := time.NewTicker(5 * time.Millisecond)
+		tick := time.NewTicker(every)
 		defer tick.Stop()
+		last := time.Now()
 		for {
 			select {
 			case <-n.stop:
 				return
 			case <-tick.C:
 			}
-			sent <- time.Now()
+			now := time.Now()
+			for stood := now.Sub(last) - every; stood > every; stood -= every {
+				n.missed = append(n.missed, stood)
+			}
+			last = now
+			sent <- now
 			if _, err := to.Write([]byte("x")); err != nil {
 				return
 			}
@@ -59,11 +71,17 @@ func listenToNoise(t *testing.T) *noise {
 	})
 	n.wg.Go(func() {
 		defer from.Close()
+		defer close(read)
 		b := make([]byte, 1)
 		for {
 			if _, err := io.ReadFull(from, b); err != nil {
 				return
 			}
+			read <- struct{}{}
+		}
+	})
+	n.wg.Go(func() {
+		for range read {
 			n.samples = append(n.samples, time.Since(<-sent))
 		}
 	})
@@ -74,7 +92,7 @@ func listenToNoise(t *testing.T) *noise {
 func (n *noise) end() spread {
 	close(n.stop)
 	n.wg.Wait()
-	return spreadOf(n.samples)
+	return spreadOf(append(n.samples, n.missed...))
 }
 
 // spread is the distribution of the sizes of some differences.
@@ -100,17 +118,6 @@ const (
 	// quiet is the noise up to which the machine can be held to it.
 	quiet = time.Millisecond
 )
-
-// widened is the bound where the control heard so much noise: the demanded one
-// on a quiet machine; on one that itself delays messages by more than quiet, as
-// much more as that is.
-func widened(heard time.Duration) time.Duration {
-	bound := demanded * raceFactor
-	if heard > quiet {
-		bound = time.Duration(float64(bound) * float64(heard) / float64(quiet))
-	}
-	return bound
-}
 
 // differences are the distances from the truth, by name, in the order in which
 // they were first measured. It is not for several goroutines at once.
@@ -143,30 +150,68 @@ func (d *differences) table(control spread) string {
 	return b.String()
 }
 
-// hold checks every difference: its p99 against the demanded bound, which is
-// widened, and says so, only where the control was noisy; its median against
-// the demanded bound whatever the control heard.
-func (d *differences) hold(t *testing.T, control spread) {
+// exceeding says of each difference whose p99 is not below the bound, or whose
+// median is not below the demanded one, how far it is: no noise that leaves half
+// of all messages alone excuses a median.
+func (d *differences) exceeding(bound time.Duration) map[string]string {
+	failures := map[string]string{}
+	for _, name := range d.names {
+		s := spreadOf(d.by[name])
+		switch {
+		case s.p50 >= demanded*raceFactor:
+			failures[name] = fmt.Sprintf("%s: median %v of %d, want below %v", name, s.p50, s.n, demanded*raceFactor)
+		case s.p99 >= bound:
+			failures[name] = fmt.Sprintf("%s: p99 %v of %d, want below %v", name, s.p99, s.n, bound)
+		}
+	}
+	return failures
+}
+
+// hold measures, and checks every difference's p99 against the demanded bound.
+//
+// While some do not hold, all is measured again, most times at most: an instant
+// that weir takes wrongly is wrong each time, and a machine that others use is
+// not. What never held fails. Only if the control of the last time was above
+// quiet, so that this machine cannot be held to the bound, is the bound widened
+// by what the control heard, and the log says so: a difference is of two
+// instants, each up to two messages away from its log.
+func hold(t *testing.T, most int, measure func(*testing.T) (differences, spread)) {
 	t.Helper()
-	t.Logf("\n%s", d.table(control))
-	if control.n < 20 {
-		t.Errorf("the control took %d samples: it says nothing", control.n)
-	}
-	bound := widened(control.p99)
-	if control.p99 > quiet {
-		t.Logf("THE MACHINE IS BUSY: its own loopback takes p99 %v; the bound of %v is widened to %v for this run", control.p99, demanded*raceFactor, bound)
-	}
+	bound := demanded * raceFactor
 	if raceFactor > 1 {
 		t.Logf("under the race detector the bound is %d times %v", raceFactor, demanded)
 	}
-	for _, name := range d.names {
-		s := spreadOf(d.by[name])
-		if s.p99 >= bound {
-			t.Errorf("%s: p99 %v of %d, want below %v (the control's p99 is %v)", name, s.p99, s.n, bound, control.p99)
+	var never map[string]string // what has not held yet
+	for n := 1; ; n++ {
+		d, control := measure(t)
+		t.Logf("\n%s", d.table(control))
+		if control.n < 100 {
+			t.Fatalf("the control took %d samples: it says nothing", control.n)
 		}
-		if s.p50 >= demanded*raceFactor {
-			t.Errorf("%s: median %v of %d, want below %v", name, s.p50, s.n, demanded*raceFactor)
+		failures := d.exceeding(bound)
+		if never == nil {
+			never = failures
 		}
+		maps.DeleteFunc(never, func(name, _ string) bool { return failures[name] == "" })
+		if len(never) == 0 || t.Failed() {
+			return
+		}
+		said := strings.Join(slices.Sorted(maps.Values(never)), "\n")
+		switch {
+		case n < most:
+			t.Logf("measuring again, %d of at most %d times; the control's p99 is %v, and this has not held yet:\n%s", n+1, most, control.p99, said)
+			continue
+		case control.p99 > quiet:
+			wide := bound + 4*control.p99
+			t.Logf("THE MACHINE IS BUSY: its own loopback takes p99 %v, so the bound of %v is widened to %v; it did not hold for:\n%s", control.p99, bound, wide, said)
+			failures = d.exceeding(wide)
+		}
+		for name := range never {
+			if failures[name] != "" {
+				t.Errorf("%s (the control's p99 is %v)", failures[name], control.p99)
+			}
+		}
+		return
 	}
 }
 

@@ -206,8 +206,10 @@ func scriptedID(n int) string { return fmt.Sprintf("s%03d", n) }
 // TestAccountAgainstAScriptedClient sends requests byte by byte to an upstream
 // that answers byte by byte, both with a log of their own, and holds every
 // instant and every part of the account against the two logs.
-func TestAccountAgainstAScriptedClient(t *testing.T) {
-	const calls, apart = 120, 20 * time.Millisecond
+func TestAccountAgainstAScriptedClient(t *testing.T) { hold(t, 3, playScript) }
+
+func playScript(t *testing.T) (d differences, heard spread) {
+	const calls, apart = 700, 6 * time.Millisecond // a p99 is reliable from 662 on
 	up := newScripted(t, script)
 	front, err := loopbackListener()
 	if err != nil {
@@ -235,9 +237,8 @@ func TestAccountAgainstAScriptedClient(t *testing.T) {
 		time.Sleep(apart)
 	}
 	wg.Wait()
-	heard := control.end()
+	heard = control.end()
 
-	var d differences
 	spans := rec.spans(t)
 	if len(spans) != calls {
 		t.Errorf("%d calls in the store, want %d", len(spans), calls)
@@ -250,7 +251,7 @@ func TestAccountAgainstAScriptedClient(t *testing.T) {
 		}
 		holdScript(t, &d, c, ours, theirs)
 	}
-	d.hold(t, heard)
+	return d, heard
 }
 
 // holdScript measures one call against the logs of its two ends.
@@ -322,8 +323,10 @@ func holdScript(t *testing.T, d *differences, c *call.Call, client, upstream *cl
 //
 // The client's end is a pipe without buffers, so that no kernel takes the bytes
 // on the client's behalf.
-func TestASlowClientIsNoSlowModel(t *testing.T) {
-	const calls, late = 110, 250 * time.Millisecond
+func TestASlowClientIsNoSlowModel(t *testing.T) { hold(t, 3, playLate) }
+
+func playLate(t *testing.T) (d differences, heard spread) {
+	const calls, late = 700, 250 * time.Millisecond
 	up := newScripted(t, script)
 	front := newPipes()
 	rec := record(t, front, up.upstream())
@@ -342,12 +345,11 @@ func TestASlowClientIsNoSlowModel(t *testing.T) {
 			defer mu.Unlock()
 			logs[scriptedID(n)] = log
 		})
-		time.Sleep(8 * time.Millisecond)
+		time.Sleep(5 * time.Millisecond)
 	}
 	wg.Wait()
-	heard := control.end()
+	heard = control.end()
 
-	var d differences
 	spans := rec.spans(t)
 	if len(spans) != calls {
 		t.Errorf("%d calls in the store, want %d", len(spans), calls)
@@ -371,7 +373,7 @@ func TestASlowClientIsNoSlowModel(t *testing.T) {
 			t.Errorf("%v: received to delivered %v, blocked in writes %v, felt %v; the client left it lying for %v", c, waited, c.WriteBlocked, felt, held)
 		}
 	}
-	d.hold(t, heard)
+	return d, heard
 }
 
 // lazyConn reads on only after a wait, once it has seen something.
