@@ -3,7 +3,6 @@ package wire
 import (
 	"bufio"
 	"compress/flate"
-	"compress/zlib"
 	"errors"
 	"fmt"
 	"io"
@@ -30,9 +29,17 @@ type Decoder struct {
 	closed bool
 }
 
+// What a decoder takes at most. Both are far above what a server that means
+// well sends.
+const (
+	maxCodings = 3        // one over the other
+	maxDecoded = 16 << 20 // bytes of one Decode
+)
+
 // NewDecoder makes a decoder for a Content-Encoding header: gzip, deflate, br,
-// zstd, or several of them. It is nil for identity and empty. An unknown coding
-// is an error.
+// zstd, or several of them, as they were applied: "gzip, br" is a gzip in
+// brotli. It is nil for identity and empty. An unknown coding, or more than
+// three, is an error.
 func NewDecoder(contentEncoding string) (*Decoder, error) {
 	var codings []string
 	for _, c := range strings.Split(contentEncoding, ",") {
@@ -44,8 +51,11 @@ func NewDecoder(contentEncoding string) (*Decoder, error) {
 			return nil, fmt.Errorf("content encoding %q: want gzip, deflate, br or zstd", c)
 		}
 	}
-	if len(codings) == 0 {
+	switch {
+	case len(codings) == 0:
 		return nil, nil
+	case len(codings) > maxCodings:
+		return nil, fmt.Errorf("content encoding %.100q: %d codings over each other: want at most %d", contentEncoding, len(codings), maxCodings)
 	}
 	d := &Decoder{}
 	d.next, d.stop = iter.Pull(func(yield func(struct{}) bool) { d.run(codings, yield) })
@@ -91,8 +101,11 @@ func (d *Decoder) run(codings []string, yield func(struct{}) bool) {
 	for d.err == nil {
 		n, err := r.Read(buf)
 		d.out = append(d.out, buf[:n]...)
-		if err != nil {
+		switch {
+		case err != nil:
 			d.err = err
+		case len(d.out) > maxDecoded:
+			d.err = fmt.Errorf("a few bytes stand for more than %d MiB", maxDecoded>>20)
 		}
 	}
 	for _, end := range closers {
@@ -111,28 +124,36 @@ func decompress(coding string, r io.Reader) (io.Reader, func(), error) {
 		}
 		return z, z.Close, nil
 	case "deflate":
-		return newDeflate(r)
+		z, err := newDeflate(r)
+		return z, nil, err
 	}
 	return newGunzip(r), nil, nil
 }
 
 // newDeflate reads zlib, which is what the coding means, and the raw deflate
-// that some servers send in its name.
-func newDeflate(r io.Reader) (io.Reader, func(), error) {
+// that some servers send in its name. As of gzip, the checksum is left to the
+// client: the standard reader would hold the last block back for it.
+func newDeflate(r io.Reader) (io.Reader, error) {
 	b := bufio.NewReader(r)
 	head, err := b.Peek(2)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	if head[0]&0x0f == 8 && (uint(head[0])<<8|uint(head[1]))%31 == 0 {
-		z, err := zlib.NewReader(b)
-		return z, nil, err
+		if head[1]&zlibHasDictionary != 0 {
+			return nil, errors.New("deflate with a dictionary that only the sender has")
+		}
+		_, _ = b.Discard(2)
 	}
-	return flate.NewReader(b), nil, nil
+	return flate.NewReader(b), nil
 }
 
+const zlibHasDictionary = 1 << 5
+
 // Decode takes the next encoded bytes and gives what they decode to; the slice
-// holds until the next call. After an error the decoder gives nothing more.
+// holds until the next call. Where they are broken, or stand for more than 16
+// MiB, it gives what came before that, with an error, and nothing more after.
+// What follows the end of the encoded data is passed over.
 func (d *Decoder) Decode(p []byte) ([]byte, error) {
 	if d.closed || d.err != nil {
 		return nil, d.ended()

@@ -75,8 +75,11 @@ func (g *gunzip) header() error {
 	}
 	for _, text := range []byte{gzipHasName, gzipHasComment} {
 		if flags&text != 0 {
-			if _, err := g.in.ReadSlice(0); err != nil && !errors.Is(err, bufio.ErrBufferFull) {
-				return err
+			for more := true; more; {
+				_, err := g.in.ReadSlice(0)
+				if more = errors.Is(err, bufio.ErrBufferFull); err != nil && !more {
+					return err
+				}
 			}
 		}
 	}
