@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"fmt"
@@ -53,49 +54,73 @@ func TestBrokenUpstreamShownAsACleanEnd(t *testing.T) {
 	}
 }
 
+// The promise is 50 ms from the client's cancel to the upstream's. Others use
+// the machine too, so the best of some tries is held to it.
 func TestClientGoneUpstreamGoesOnBilling(t *testing.T) {
-	for _, when := range []string{"before headers", "in the stream"} {
-		began := make(chan struct{})
-		left := make(chan time.Time, 1)
-		up := upstreamOf(t, func(w http.ResponseWriter, r *http.Request) {
-			io.Copy(io.Discard, r.Body) // or net/http does not notice that its client left
-			if when == "in the stream" {
-				w.Header().Set("Content-Type", "text/event-stream")
-				w.Write(answerOf(wire.Chat, wire.SSE)[:500])
-				w.(http.Flusher).Flush()
+	const promise, tries = 50 * time.Millisecond, 10
+	for _, h2 := range []bool{false, true} {
+		for _, when := range []string{"before headers", "in the stream"} {
+			best := time.Hour
+			for n := 0; n < tries && best > promise; n++ {
+				best = min(best, cancelOnce(t, when == "in the stream", h2))
 			}
-			close(began)
-			<-r.Context().Done()
-			left <- time.Now()
-		})
-		s := start(t, up, nil)
-		ctx, cancel := context.WithCancel(context.Background())
-		done := make(chan struct{})
-		go func() {
-			defer close(done)
-			resp, err := s.post(t, ctx, wire.Chat)
-			if err == nil {
-				io.Copy(io.Discard, resp.Body)
-				resp.Body.Close()
+			if best > promise {
+				t.Errorf("%s, h2 %v: of %d tries, the upstream was cancelled at the soonest after %v", when, h2, tries, best)
 			}
-		}()
-		<-began
-		time.Sleep(20 * time.Millisecond)
-		cancelled := time.Now()
-		cancel()
-		// The promise is 50 ms; on a machine that others use too, the best of a
-		// few tries would be what to hold it against, and one is enough mostly.
-		if took := (<-left).Sub(cancelled); took > 50*time.Millisecond {
-			t.Logf("%s: the upstream was cancelled after %v", when, took)
-			if took > 500*time.Millisecond {
-				t.Errorf("%s: the upstream was cancelled only after %v", when, took)
-			}
-		}
-		<-done
-		if c := s.call(t, 1); c.Outcome != call.ClientGone || c.NoFirstToken != "" && when == "in the stream" {
-			t.Errorf("%s: recorded %v, %q", when, c, c.NoFirstToken)
 		}
 	}
+}
+
+// cancelOnce is how long after its client a call was cancelled upstream.
+func cancelOnce(t *testing.T, inStream, h2 bool) time.Duration {
+	t.Helper()
+	began := make(chan struct{})
+	left := make(chan time.Time, 1)
+	up := upstreamOf(t, func(w http.ResponseWriter, r *http.Request) {
+		io.Copy(io.Discard, r.Body) // or net/http does not notice that its client left
+		if inStream {
+			w.Header().Set("Content-Type", "text/event-stream")
+			w.Write(answerOf(wire.Chat, wire.SSE)[:500])
+			w.(http.Flusher).Flush()
+		}
+		close(began)
+		<-r.Context().Done()
+		left <- time.Now()
+	})
+	s := start(t, up, nil)
+	if h2 {
+		var p http.Protocols
+		p.SetUnencryptedHTTP2(true)
+		s.client.Transport = &http.Transport{Protocols: &p}
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	done := make(chan struct{})
+	read := make(chan struct{})
+	go func() {
+		defer close(done)
+		resp, err := s.post(t, ctx, wire.Chat)
+		if err == nil {
+			io.ReadFull(resp.Body, make([]byte, 500))
+			close(read)
+			io.Copy(io.Discard, resp.Body)
+			resp.Body.Close()
+		}
+	}()
+	<-began
+	if inStream {
+		<-read
+	}
+	cancelled := time.Now()
+	cancel()
+	took := (<-left).Sub(cancelled)
+	<-done
+	c := s.call(t, 1)
+	if c.Outcome != call.ClientGone || inStream == (c.NoFirstToken != "") {
+		t.Errorf("in the stream %v: recorded %v, %q", inStream, c, c.NoFirstToken)
+	}
+	s.client.CloseIdleConnections()
+	return took
 }
 
 // Codex drops the connection right after response.completed, every time.
@@ -171,12 +196,53 @@ func TestCloseEndsStreamsAndRecordsThem(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	io.ReadFull(resp.Body, make([]byte, 10))
 	s.Close()
+	if len(s.calls) != 1 { // what is not recorded by now never is: the store closes next
+		t.Fatalf("%d calls were recorded when Close returned, want 1", len(s.calls))
+	}
+	if c := s.calls[0]; c.Outcome != call.Truncated || c.ErrorMessage != errStopped.Error() {
+		t.Errorf("recorded %v: %q", c, c.ErrorMessage)
+	}
 	if _, err := io.ReadAll(resp.Body); err == nil {
 		t.Error("the client saw a clean end")
 	}
 	resp.Body.Close()
-	s.call(t, 1)
+}
+
+// A tunnel is no connection of the server's any more, and still under way.
+func TestTunnelIsDrainedAndClosed(t *testing.T) {
+	up := raw(t, func(conn net.Conn, r *http.Request) {
+		io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n")
+		io.Copy(conn, conn)
+	})
+	s := start(t, up, nil)
+	conn, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	io.WriteString(conn, "GET /v1/responses HTTP/1.1\r\nHost: h\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
+	r := bufio.NewReader(conn)
+	if resp, err := http.ReadResponse(r, nil); err != nil || resp.StatusCode != 101 {
+		t.Fatal(resp, err)
+	}
+	io.WriteString(conn, "hello")
+	if _, err := io.ReadFull(r, make([]byte, 5)); err != nil {
+		t.Fatal(err)
+	}
+	soon, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+	defer cancel()
+	if err := s.Proxy.Shutdown(soon); err == nil {
+		t.Error("Shutdown did not wait for the tunnel")
+	}
+	s.Close()
+	if _, err := r.ReadByte(); err == nil {
+		t.Error("the tunnel outlived Close")
+	}
+	if len(s.calls) != 1 || s.calls[0].Status != 101 || s.calls[0].RequestBytes != 5 || s.calls[0].ResponseBytes != 5 {
+		t.Errorf("recorded %v", s.calls)
+	}
 }
 
 // golang/go#40747: a stock reverse proxy cuts streams whose upstream answers
@@ -188,7 +254,7 @@ func TestFastAnswersAreNotCut(t *testing.T) {
 		w.Write(stream) // before the request was read
 	})
 	s := start(t, up, nil)
-	const clients, each = 16, 100
+	const clients, each = 20, 150
 	var wg sync.WaitGroup
 	var cut atomic.Int64
 	body := []byte(`{"model":"m","stream":true,"messages":[{"role":"user","content":"` + strings.Repeat("words ", 5000) + `"}]}`)

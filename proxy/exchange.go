@@ -123,8 +123,10 @@ func (x *exchange) describe() {
 	}
 	x.up, x.path = choose(x.p.upstreams, x.path, c.Request.Model)
 	// The prefix of an upstream may stand before the scenario's.
-	if name, rest, ok := scenarioPrefix(x.path); ok && c.Scenario == "" {
-		c.Scenario, c.ScenarioFrom, x.path = name, "path", rest
+	if name, rest, ok := scenarioPrefix(x.path); ok {
+		if x.path = rest; c.Scenario == "" {
+			c.Scenario, c.ScenarioFrom = name, "path"
+		}
 	}
 	c.Upstream = x.up.Name
 	c.Host, c.Port = x.up.address()

@@ -380,6 +380,15 @@ func TestPathsAreJoinedOnce(t *testing.T) {
 		{"/api", "/unknown/v1/v1", "/api/unknown/v1/v1"},
 		{"", "/openai/deployments/d/chat/completions", "/openai/deployments/d/chat/completions"},
 		{"", "/a%2Fb/c%20d", "/a%2Fb/c%20d"},
+		{"/v1", "/v1/files/f1", "/v1/files/f1"},
+		{"/v1", "/v1/responses/r1", "/v1/responses/r1"},
+		{"/v1", "/files/f1", "/v1/files/f1"},
+		{"/v4", "/v1/files", "/v4/v1/files"},
+		{"", "/v1/v1/files", "/v1/v1/files"},
+		{"/gw/v1", "/v1beta/models/g:generateContent", "/gw/v1beta/models/g:generateContent"},
+		{"/v1beta", "/v1beta/models/g:generateContent", "/v1beta/models/g:generateContent"},
+		{"/v1", "/v1beta/models/g:generateContent", "/v1beta/models/g:generateContent"},
+		{"/api/", "/", "/api/"},
 	} {
 		u := &Upstream{URL: &url.URL{Scheme: "http", Host: "h", Path: row.base}}
 		plain, _ := url.PathUnescape(row.path)

@@ -75,7 +75,7 @@ func (t *timing) fill(c *call.Call) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	c.Connected, c.Sent, c.ReusedConn, c.Attempts = t.conn, t.sent, t.reused, t.attempts
-	if !c.Sent.Reached() {
+	if c.Headers.Reached() && (!c.Sent.Reached() || c.Sent > c.Headers) {
 		c.Sent = c.Headers
 	}
 	c.DNS, c.TLS = t.dns, t.tls

@@ -130,21 +130,33 @@ var version = regexp.MustCompile(`^v\d+(?:(?:alpha|beta)\d*)?$`)
 
 // target joins the upstream's base path and a request's. Base URLs come with
 // and without the API's version, and people mix them up: for the paths that
-// weir knows, the version stands there once, whoever gave it. note says what
+// weir knows, the version stands there once, whoever gave it. Of a path that it
+// does not know, only what is surely said twice is taken off. note says what
 // was mended; empty when nothing was.
 func (u *Upstream) target(escaped string, route wire.Route) (joined, note string) {
 	base := strings.TrimRight(u.URL.EscapedPath(), "/")
-	request := "/" + strings.TrimLeft(escaped, "/")
-	if route.Operation == wire.OpOther {
-		return base + request, ""
+	trimmed := strings.TrimLeft(escaped, "/")
+	if len(escaped)-len(trimmed) > 1 {
+		note = "the path begins with more than one slash"
 	}
-	segments := strings.Split(request[1:], "/")
+	segments := strings.Split(trimmed, "/")
+	if route.Operation == wire.OpOther && route.API == "" {
+		if last := path.Base(base); version.MatchString(last) && segments[0] == last {
+			segments = segments[1:]
+		}
+		return base + "/" + strings.Join(segments, "/"), note
+	}
 	leading := 0
 	for leading < len(segments) && version.MatchString(segments[leading]) {
 		leading++
 	}
 	baseVersioned := version.MatchString(path.Base(base))
 	switch {
+	case baseVersioned && leading > 0 && route.API == wire.Gemini && segments[leading-1] != path.Base(base):
+		// One gateway, several APIs: the client knows the version of its own.
+		base = path.Dir(base)
+		segments = segments[leading-1:]
+		note = "the path names another version of the API than --upstream"
 	case baseVersioned && leading > 0:
 		segments = segments[leading:]
 		if leading > 1 {
@@ -157,7 +169,7 @@ func (u *Upstream) target(escaped string, route wire.Route) (joined, note string
 		segments = append([]string{defaultVersion(route.API)}, segments...)
 		note = "the path does not name the API's version"
 	}
-	return base + "/" + strings.Join(segments, "/"), note
+	return strings.TrimRight(base, "/") + "/" + strings.Join(segments, "/"), note
 }
 
 // bare says whether a path is an API's own and nothing more: one behind a
