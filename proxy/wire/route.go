@@ -6,40 +6,35 @@ import "strings"
 type Route struct {
 	API       API       // empty where the path belongs to no dialect that weir reads
 	Operation Operation // OpOther where the path is unknown
-	Model     string    // from the path (Gemini); else empty
-	Stream    bool      // the path itself asks for a stream (Gemini)
+	Model     string    // from the path (Google's); else empty
+	Stream    bool      // the path itself asks for a stream (Google's)
 }
 
 // Find reads a request's method and path: any prefix before a dialect's own
-// path is accepted ("/api/v1/messages", "/openai/deployments/x/chat/completions").
+// path is accepted ("/api/v1/messages", "/v1/v1/messages",
+// "/openai/deployments/x/chat/completions"), and none is needed.
 func Find(method, path string) Route {
 	path = strings.TrimRight(path, "/")
-	if i := strings.LastIndex(path, "/models/"); i >= 0 {
-		if name, verb, ok := strings.Cut(path[i+len("/models/"):], ":"); ok {
-			return geminiRoute(method, name, verb)
-		}
-		return Route{Operation: operationOf(method == "GET" || method == "HEAD", OpModels)}
+	post, get := method == "POST", method == "GET" || method == "HEAD"
+	if strings.Contains(path, "/threads/") { // OpenAI's assistants, which have messages too
+		return Route{Operation: OpOther}
 	}
-	post := method == "POST"
 	for _, known := range paths {
-		if path == known.suffix[1:] || strings.HasSuffix(path, known.suffix) {
-			if known.operation == OpModels {
-				return Route{Operation: operationOf(method == "GET" || method == "HEAD", OpModels)}
-			}
-			if !post {
-				return Route{API: known.api, Operation: OpOther}
-			}
+		if path != known.suffix[1:] && !strings.HasSuffix(path, known.suffix) {
+			continue
+		}
+		if known.operation == OpModels && get || known.operation != OpModels && post {
 			return Route{API: known.api, Operation: known.operation}
 		}
+		return Route{API: known.api, Operation: OpOther}
+	}
+	if i := strings.LastIndexByte(path, ':'); i > strings.LastIndexByte(path, '/') && post {
+		return verbRoute(path[:i], path[i+1:])
+	}
+	if get && (strings.HasPrefix(path, "models/") || strings.Contains(path, "/models/")) {
+		return Route{Operation: OpModels}
 	}
 	return Route{Operation: OpOther}
-}
-
-func operationOf(ok bool, o Operation) Operation {
-	if ok {
-		return o
-	}
-	return OpOther
 }
 
 // paths are the ends of request paths, longer ones first where one ends in
@@ -59,11 +54,15 @@ var paths = []struct {
 	{"/models", "", OpModels},
 }
 
-func geminiRoute(method, model, verb string) Route {
-	r := Route{API: Gemini, Operation: OpOther, Model: model}
-	if method != "POST" {
-		return r
+// verbRoute reads a path of Google's: a model, a colon and what it shall do.
+// Vertex serves Claude that way too, in Anthropic's dialect.
+func verbRoute(path, verb string) Route {
+	model := path[strings.LastIndexByte(path, '/')+1:]
+	publisher, name, ok := strings.Cut(path, "/models/")
+	if ok {
+		model = name
 	}
+	r := Route{API: Gemini, Operation: OpOther, Model: model}
 	switch verb {
 	case "generateContent":
 		r.Operation = OpGenerateContent
@@ -73,6 +72,18 @@ func geminiRoute(method, model, verb string) Route {
 		r.Operation = OpCountTokens
 	case "embedContent", "batchEmbedContents", "asyncBatchEmbedContent":
 		r.Operation = OpEmbeddings
+	case "rawPredict", "streamRawPredict":
+		if !strings.HasSuffix(publisher, "/publishers/anthropic") {
+			return Route{Operation: OpOther}
+		}
+		if model == "count-tokens" {
+			return Route{API: Messages, Operation: OpCountTokens}
+		}
+		return Route{API: Messages, Operation: OpChat, Model: model, Stream: verb == "streamRawPredict"}
+	default:
+		if !ok {
+			return Route{Operation: OpOther}
+		}
 	}
 	return r
 }
