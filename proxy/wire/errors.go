@@ -3,6 +3,7 @@ package wire
 import (
 	"bytes"
 	"strconv"
+	"strings"
 
 	"github.com/tidwall/gjson"
 )
@@ -18,18 +19,33 @@ func parseError(body []byte) (Error, bool) {
 	if !doc.IsObject() {
 		return Error{}, false
 	}
-	if v := doc.Get("error"); v.Exists() && v.Type != gjson.Null {
-		if e := errorOf(v); e != nil {
-			return *e, true
-		}
+	if e := errorIn(alias(doc.Get("error").Raw)); e != nil {
+		return *e, true
 	}
 	if doc.Get("type").Str == "error" || (doc.Get("message").Type == gjson.String && doc.Get("code").Exists()) {
 		return *errorOf(doc), true
 	}
-	if d := doc.Get("detail"); d.Type == gjson.String { // FastAPI servers
+	switch d := doc.Get("detail"); { // FastAPI servers: vLLM, SGLang
+	case d.Type == gjson.String:
 		return Error{Message: stringOf(d)}, true
+	case d.IsArray():
+		if msg := stringOf(d.Get("0.msg")); msg != "" {
+			return Error{Type: stringOf(d.Get("0.type")), Message: joinField(d.Get("0.loc"), msg)}, true
+		}
 	}
 	return Error{}, false
+}
+
+// joinField puts the name of the field that is wrong before what is said of it.
+func joinField(loc gjson.Result, msg string) string {
+	var path []string
+	for _, p := range elements(loc) {
+		path = append(path, string(alias(p.String())))
+	}
+	if len(path) == 0 {
+		return msg
+	}
+	return strings.Join(path, ".") + ": " + msg
 }
 
 // errorIn reads the value of an event's error field: an object or a string. A

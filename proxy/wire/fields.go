@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 )
 
 // fields are the top level of a request body, in a fixed order: the same
@@ -52,15 +53,13 @@ func (f *fields) string(name, s string) {
 	}
 }
 
-// openAI sets what the two completions APIs share. max_tokens is the name that
-// every compatible server knows; a model that wants max_completion_tokens says
-// so in a 400, and Extra can carry it.
+// openAI sets what OpenAI's APIs share.
 func (f *fields) openAI(h *Head) {
 	f.string("model", h.Model)
 	if h.Stream {
 		f.set("stream", true)
 	}
-	f.count("max_tokens", h.MaxTokens)
+	f.count(maxTokensName(h.Model), h.MaxTokens)
 	f.float("temperature", h.Temperature)
 	f.float("top_p", h.TopP)
 	f.float("top_k", h.TopK)
@@ -84,6 +83,23 @@ func (f *fields) openAI(h *Head) {
 	case "json":
 		f.set("response_format", map[string]string{"type": "json_object"})
 	}
+}
+
+// maxTokensName is what a model calls its limit. Every server that speaks
+// chat completions knows max_tokens, and several (DeepSeek, Ollama) pass over
+// max_completion_tokens and answer without a limit; only OpenAI's reasoning
+// models refuse the former.
+func maxTokensName(model string) string {
+	name := model[strings.LastIndexByte(model, '/')+1:]
+	series, ok := strings.CutPrefix(name, "gpt-")
+	reasons := ok && series != "" && series[0] >= '5' && series[0] <= '9'
+	if series, ok = strings.CutPrefix(name, "o"); ok && series != "" {
+		reasons = series[0] >= '1' && series[0] <= '9'
+	}
+	if reasons {
+		return "max_completion_tokens"
+	}
+	return "max_tokens"
 }
 
 func (f *fields) append(dst []byte) ([]byte, error) {

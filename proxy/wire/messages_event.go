@@ -190,6 +190,7 @@ func appendBlock(dst []byte, event string, kind Kind, index int, ev *Event) []by
 	case kind == KindReasoning && start:
 		dst = append(dst, `"thinking","thinking":`...)
 		dst = quoteBytes(dst, ev.Reasoning)
+		dst = append(dst, `,"signature":""`...)
 	case kind == KindReasoning:
 		dst = append(dst, `"thinking_delta","thinking":`...)
 		dst = quoteBytes(dst, ev.Reasoning)

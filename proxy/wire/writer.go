@@ -196,6 +196,11 @@ func (w *Writer) end(dst []byte) []byte {
 			return w.emit(dst)
 		}
 	case Messages:
+		if p.Kind == KindReasoning { // clients send thinking back only when it is signed
+			dst = append(dst, "event: content_block_delta\ndata: "+`{"type":"content_block_delta","index":`...)
+			dst = strconv.AppendInt(dst, int64(len(w.parts)-1), 10)
+			dst = append(dst, `,"delta":{"type":"signature_delta","signature":"d2Vpcg=="}}`+"\n\n"...)
+		}
 		dst = append(dst, `event: content_block_stop`+"\n"+`data: {"type":"content_block_stop","index":`...)
 		dst = strconv.AppendInt(dst, int64(len(w.parts)-1), 10)
 		return append(dst, "}\n\n"...)
