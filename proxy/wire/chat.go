@@ -147,12 +147,14 @@ type chatToolFunction struct {
 }
 
 func (c chat) ParseRequest(r *Request, body []byte) error {
-	var head Head
-	if err := c.ParseHead(&head, body); err != nil {
+	*r = Request{}
+	if err := c.ParseHead(&r.Head, body); err != nil {
 		return err
 	}
-	*r = Request{Head: head}
-	doc := parse(body)
+	doc, err := object(body, "request")
+	if err != nil {
+		return err
+	}
 	for _, m := range elements(doc.Get("messages")) {
 		switch m.Get("role").Str {
 		case "system", "developer":

@@ -8,7 +8,7 @@ import (
 
 func (chat) ParseAnswer(a *Answer, body []byte) error {
 	*a = Answer{}
-	doc, err := object(body)
+	doc, err := object(body, "answer")
 	if err != nil {
 		return err
 	}

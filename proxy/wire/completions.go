@@ -27,12 +27,15 @@ func (completions) ParseHead(h *Head, body []byte) error {
 
 // ParseRequest reads the prompt as one message of the user.
 func (c completions) ParseRequest(r *Request, body []byte) error {
-	var head Head
-	if err := c.ParseHead(&head, body); err != nil {
+	*r = Request{}
+	if err := c.ParseHead(&r.Head, body); err != nil {
 		return err
 	}
-	*r = Request{Head: head}
-	if prompt := parse(body).Get("prompt"); prompt.Exists() {
+	doc, err := object(body, "request")
+	if err != nil {
+		return err
+	}
+	if prompt := doc.Get("prompt"); prompt.Exists() {
 		var text string
 		for _, s := range stringList(prompt) {
 			text = joinLines(text, s)
@@ -131,7 +134,7 @@ func (completions) AppendEvent(dst []byte, ev *Event) []byte {
 
 func (completions) ParseAnswer(a *Answer, body []byte) error {
 	*a = Answer{}
-	doc, err := object(body)
+	doc, err := object(body, "answer")
 	if err != nil {
 		return err
 	}

@@ -8,8 +8,6 @@ import (
 	"unicode/utf16"
 	"unicode/utf8"
 	"unsafe"
-
-	"github.com/tidwall/gjson"
 )
 
 // cursor walks one JSON document forwards, in one pass and without allocating:
@@ -41,16 +39,14 @@ type cursor struct {
 // walkObject starts at a document, which must be an object.
 func walkObject(b []byte, what string) (cursor, error) {
 	c := cursor{b: b}
-	switch c.peek() {
+	switch first := c.peek(); first {
 	case '{':
 		return c, nil
 	case 0:
 		return c, fmt.Errorf("read %s: it is empty", what)
+	default:
+		return c, fmt.Errorf("read %s: want a JSON object, and it begins with %q", what, first)
 	}
-	if gjson.ValidBytes(b) {
-		return c, fmt.Errorf("read %s: it is JSON but not an object", what)
-	}
-	return c, fmt.Errorf("read %s: it is not JSON", what)
 }
 
 // walkEvent starts at a frame's data. A frame that was cut at the inspection
@@ -161,6 +157,10 @@ func (c *cursor) skip() {
 	}
 }
 
+// maxDepth is how deep a value may nest, as in encoding/json: gjson checks by
+// recursion, and nobody shall make it fill the stack.
+const maxDepth = 10000
+
 func (c *cursor) skipNested() {
 	depth := 0
 	for c.i < len(c.b) {
@@ -169,7 +169,10 @@ func (c *cursor) skipNested() {
 			c.raw()
 			continue
 		case '{', '[':
-			depth++
+			if depth++; depth > maxDepth {
+				c.fail()
+				return
+			}
 		case '}', ']':
 			depth--
 			if depth == 0 {

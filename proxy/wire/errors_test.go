@@ -101,8 +101,8 @@ func TestEventsThatCannotBeReadAreErrors(t *testing.T) {
 		}{
 			"cut":       {Frame{Data: []byte(`{"type":"x","delta":"ab`)}, "read event: it is not JSON: broken at byte 20 of 23"},
 			"trailing":  {Frame{Data: []byte(`{"a":1} {}`)}, "read event: it is not JSON: broken at byte 8 of 10"},
-			"no object": {Frame{Data: []byte(`"hello"`)}, "read event: it is JSON but not an object"},
-			"no JSON":   {Frame{Data: []byte(`hello`)}, "read event: it is not JSON"},
+			"no object": {Frame{Data: []byte(`"hello"`)}, `read event: want a JSON object, and it begins with '"'`},
+			"no JSON":   {Frame{Data: []byte(`hello`)}, "read event: want a JSON object, and it begins with 'h'"},
 			"empty":     {Frame{}, "read event: it is empty"},
 			"oversize":  {Frame{Data: []byte(`{"a":1}`), Oversize: true}, "read event: it is longer than what is inspected"},
 		} {

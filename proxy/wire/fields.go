@@ -107,6 +107,9 @@ func (f *fields) append(dst []byte) ([]byte, error) {
 		return dst, f.err
 	}
 	for _, name := range slices.Sorted(maps.Keys(f.extra)) {
+		if !json.Valid(f.extra[name]) {
+			return dst, fmt.Errorf("write request: extra field %q is not JSON", name)
+		}
 		f.set(name, f.extra[name])
 	}
 	dst = append(dst, '{')

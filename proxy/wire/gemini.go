@@ -136,12 +136,14 @@ func geminiConfig(h *Head, c *cursor) {
 }
 
 func (f gemini) ParseRequest(r *Request, body []byte) error {
-	var head Head
-	if err := f.ParseHead(&head, body); err != nil {
+	*r = Request{}
+	if err := f.ParseHead(&r.Head, body); err != nil {
 		return err
 	}
-	*r = Request{Head: head}
-	doc := parse(body)
+	doc, err := object(body, "request")
+	if err != nil {
+		return err
+	}
 	if wrapped := doc.Get("request"); wrapped.IsObject() {
 		doc = wrapped
 	}

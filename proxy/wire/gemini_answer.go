@@ -2,7 +2,7 @@ package wire
 
 func (gemini) ParseAnswer(a *Answer, body []byte) error {
 	*a = Answer{}
-	doc, err := object(body)
+	doc, err := object(body, "answer")
 	if err != nil {
 		return err
 	}

@@ -70,24 +70,28 @@ func quote(dst []byte, s string) []byte {
 }
 
 // object parses a request or answer, which must be one JSON object.
-func object(body []byte) (gjson.Result, error) {
+func object(body []byte, what string) (gjson.Result, error) {
+	c, err := walkObject(body, what)
+	if err != nil {
+		return gjson.Result{}, err
+	}
+	c.skip()
+	if err := c.end(what); err != nil {
+		return gjson.Result{}, err
+	}
 	if !gjson.ValidBytes(body) {
-		return gjson.Result{}, errNotJSON(body)
+		return gjson.Result{}, fmt.Errorf("read %s: it is not JSON: %w", what, whyNotJSON(body))
 	}
-	doc := parse(body)
-	if !doc.IsObject() {
-		return gjson.Result{}, errors.New("the body is JSON but not an object")
-	}
-	return doc, nil
+	return parse(body), nil
 }
 
-// errNotJSON says where body is broken, in the words of encoding/json.
-func errNotJSON(body []byte) error {
+// whyNotJSON says where body is broken, in the words of encoding/json.
+func whyNotJSON(body []byte) error {
 	var v json.RawMessage
 	if err := json.Unmarshal(body, &v); err != nil {
-		return fmt.Errorf("the body is not JSON: %w", err)
+		return err
 	}
-	return errors.New("the body is not JSON")
+	return errors.New("a string or number in it is malformed")
 }
 
 // elements are those of an array; a value of another kind has none, though

@@ -100,12 +100,14 @@ func anthropicTurn(c *cursor) bool {
 }
 
 func (f messages) ParseRequest(r *Request, body []byte) error {
-	var head Head
-	if err := f.ParseHead(&head, body); err != nil {
+	*r = Request{}
+	if err := f.ParseHead(&r.Head, body); err != nil {
 		return err
 	}
-	*r = Request{Head: head}
-	doc := parse(body)
+	doc, err := object(body, "request")
+	if err != nil {
+		return err
+	}
 	r.System = contentText(doc.Get("system"))
 	for _, t := range elements(doc.Get("tools")) {
 		r.Tools = append(r.Tools, toolOf(t, "input_schema"))

@@ -55,12 +55,14 @@ func (responses) ParseHead(h *Head, body []byte) error {
 }
 
 func (f responses) ParseRequest(r *Request, body []byte) error {
-	var head Head
-	if err := f.ParseHead(&head, body); err != nil {
+	*r = Request{}
+	if err := f.ParseHead(&r.Head, body); err != nil {
 		return err
 	}
-	*r = Request{Head: head}
-	doc := parse(body)
+	doc, err := object(body, "request")
+	if err != nil {
+		return err
+	}
 	r.System = stringOf(doc.Get("instructions"))
 	for _, t := range elements(doc.Get("tools")) {
 		r.Tools = append(r.Tools, toolOf(t, "parameters"))

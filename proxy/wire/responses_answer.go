@@ -84,7 +84,7 @@ func appendOutputItem(dst []byte, p *Part, index int, status string) []byte {
 
 func (responses) ParseAnswer(a *Answer, body []byte) error {
 	*a = Answer{}
-	doc, err := object(body)
+	doc, err := object(body, "answer")
 	if err != nil {
 		return err
 	}
