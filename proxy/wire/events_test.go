@@ -188,7 +188,7 @@ func TestEventSurvivesWritingAndReading(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for range 2000 {
 		for _, api := range []API{Chat, Completions, Responses, Messages, Gemini} {
-			ev := someEvent(rng, api)
+			ev := someEvent(rng, api, func() []byte { return oddWords[rng.IntN(len(oddWords))] })
 			if diff := cmp.Diff(ev, again(t, api, &ev), sameEvent); diff != "" {
 				t.Fatalf("%s: written as %s\n%s", api, For(api).AppendEvent(nil, &ev), diff)
 			}
@@ -196,11 +196,12 @@ func TestEventSurvivesWritingAndReading(t *testing.T) {
 	}
 }
 
-// someEvent makes an event that its dialect can say.
-func someEvent(rng *rand.Rand, api API) Event {
-	word := func() []byte {
-		return []byte([]string{"a", "你好", "\"q\"\n\t\\", "🌊 x", "</script>", "\x01"}[rng.IntN(6)])
-	}
+// oddWords are what streams have broken at.
+var oddWords = [][]byte{[]byte("a"), []byte("你好"), []byte("\"q\"\n\t\\"), []byte("🌊 x"), []byte("</script>"), []byte("\x01"), []byte("\xff\xe4"), []byte("\r\n\ndata: x")}
+
+// someEvent makes an event that its dialect can say, of words that are not
+// empty.
+func someEvent(rng *rand.Rand, api API, word func() []byte) Event {
 	usage := func() Usage {
 		u := Usage{Input: N(rng.Int64N(1000) + 200), Output: N(rng.Int64N(1000) + 100)}
 		if rng.IntN(2) == 0 {
@@ -279,7 +280,25 @@ func someEvent(rng *rand.Rand, api API) Event {
 	return ev
 }
 
-// Any bytes are read without a panic, and what was understood can be written.
+// An event says the same once it was written and read, whatever its words.
+func FuzzEventSurvives(f *testing.F) {
+	for i, w := range oddWords {
+		f.Add(w, uint64(i), uint8(i))
+	}
+	f.Fuzz(func(t *testing.T, word []byte, seed uint64, kind uint8) {
+		if len(word) == 0 {
+			return
+		}
+		api := []API{Chat, Completions, Responses, Messages, Gemini}[kind%5]
+		ev := someEvent(rand.New(rand.NewPCG(seed, 0)), api, func() []byte { return word })
+		if diff := cmp.Diff(ev, again(t, api, &ev), sameEvent); diff != "" {
+			t.Fatalf("%s: written as %s\n%s", api, For(api).AppendEvent(nil, &ev), diff)
+		}
+	})
+}
+
+// Any bytes are read without a panic, twice the same with one Event or two,
+// and what was understood can be written.
 func FuzzParseEvent(f *testing.F) {
 	for i, api := range []API{Chat, Completions, Responses, Messages, Gemini} {
 		s := NewSplitter(SSE, 0)
@@ -297,6 +316,12 @@ func FuzzParseEvent(f *testing.F) {
 		}
 		if diff := cmp.Diff(first, second, sameEvent); diff != "" {
 			t.Fatal(diff)
+		}
+		if err := For(api).ParseEvent(&second, fr); err == nil {
+			if diff := cmp.Diff(first, second, sameEvent); diff != "" {
+				t.Fatalf("an event that is used again says something else:\n%s", diff)
+			}
+			For(api).AppendEvent(nil, &second)
 		}
 		For(api).ParseError(data)
 	})
