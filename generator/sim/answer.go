@@ -2,7 +2,7 @@ package sim
 
 import (
 	"compress/gzip"
-	"io"
+	"fmt"
 	"net/http"
 	"strings"
 	"time"
@@ -11,26 +11,34 @@ import (
 )
 
 // stopAfter is how long an answer is that nobody limits, at the least and
-// beside a random part as long.
+// beside a random part twice as long.
 const stopAfter = 100
 
 // plan is what an answer will be.
 type plan struct {
 	tokens    int
-	reasoning int // of them, at the beginning
+	reasoning int // of them, at the beginning, in whole steps
 	call      int // of them, at the end: a tool call
 	finish    string
 }
 
-func (x *exchange) plan() plan {
+// plan draws the answer; room is how many tokens the engine can hold.
+func (x *exchange) plan(room int) plan {
 	p := plan{tokens: stopAfter + x.rng.IntN(2*stopAfter), finish: "stop"}
 	if x.req.MaxTokens.Known {
 		// The whole budget is used, so that a load model's answers are as long
 		// as it says.
 		p.tokens, p.finish = int(max(x.req.MaxTokens.N, 1)), "length"
+		if share := x.s.c.StopShare; share > 0 && x.rng.Float64() < share {
+			p.tokens, p.finish = 1+x.rng.IntN(p.tokens), "stop"
+		}
 	}
-	if x.s.c.Reasoning > 0 && x.route.API != wire.Completions {
-		p.reasoning = int(float64(p.tokens) * x.s.c.Reasoning)
+	if p.tokens > room {
+		p.tokens, p.finish = room, "length"
+	}
+	if share := x.s.c.Reasoning; share > 0 && x.route.API != wire.Completions {
+		step := x.s.engine.TokensPerStep
+		p.reasoning = min((int(float64(p.tokens)*share)+step-1)/step*step, p.tokens)
 	}
 	if n := len(x.req.Tools); n > 0 && x.rng.Float64() < x.s.c.ToolShare && x.route.API != wire.Completions {
 		p.call = min(max((p.tokens-p.reasoning)/2, 1), 64)
@@ -41,9 +49,22 @@ func (x *exchange) plan() plan {
 
 // generate answers a request for tokens.
 func (x *exchange) generate() {
-	p := x.plan()
 	input := max(countPrompt(&x.req), 1)
-	seq := x.s.engine.submit(input, p.tokens, blocks(promptBytes(&x.req)))
+	room := x.s.engine.KVTokens - input
+	if room < 1 {
+		x.fail(http.StatusBadRequest, "invalid_request_error", "context_length_exceeded",
+			fmt.Sprintf("the prompt has %d tokens; this endpoint holds %d together with the answer", input, x.s.engine.KVTokens))
+		return
+	}
+	p := x.plan(room)
+	d := demand{input: input, output: p.tokens, prompt: newPrompt(promptBytes(&x.req))}
+	switch x.rec.Fault {
+	case "slow":
+		d.rest = rest{0, x.fault.Wait}
+	case "stall":
+		d.rest = rest{(p.tokens + 1) / 2, x.fault.Wait}
+	}
+	seq := x.s.engine.submit(d)
 	defer x.s.engine.cancel(seq)
 
 	usage := wire.Usage{Input: wire.N(int64(input)), CacheRead: wire.N(0)}
@@ -67,11 +88,11 @@ type answer struct {
 	speaker *speaker
 	said    int // tokens so far
 
+	// Of a stream.
 	w    *wire.Writer
-	sink io.Writer
-	gz   *gzip.Writer
+	gz   *gzip.Writer // nil without compression
 	buf  []byte
-	head bool
+	head bool // sent
 }
 
 // place waits for a place in the batch; false when the client left first.
@@ -80,25 +101,34 @@ func (a *answer) place() bool {
 	case at := <-a.seq.admitted:
 		a.x.rec.Admitted = at.at
 		a.usage.CacheRead = wire.N(int64(at.cached))
+		a.x.rec.Usage = a.counted()
 		return true
 	case <-a.x.r.Context().Done():
 		a.x.rec.Cancelled = time.Now()
-		return false
+	case <-a.x.s.engine.stopped:
+		a.x.breakOff()
 	}
+	return false
 }
 
-// next waits for the tokens of a step; 0 when there are no more, or the client
-// left.
+// next waits for the tokens of a step, and calls idle, unless it is nil, when
+// it has waited for as long as pings are apart. It gives 0 when the client left.
 func (a *answer) next(idle func() bool) int {
+	if n := a.take(); n > 0 {
+		return n
+	}
 	var ping <-chan time.Time
+	if every := a.x.s.c.Pings; every > 0 && idle != nil {
+		t := time.NewTicker(every)
+		defer t.Stop()
+		ping = t.C
+	}
 	for {
-		if every := a.x.s.c.Pings; every > 0 && idle != nil {
-			ping = time.After(every)
-		}
 		select {
-		case n := <-a.seq.steps:
-			a.said += n
-			return n
+		case <-a.seq.news:
+			if n := a.take(); n > 0 {
+				return n
+			}
 		case <-ping:
 			if !idle() {
 				return 0
@@ -107,194 +137,22 @@ func (a *answer) next(idle func() bool) int {
 			a.x.rec.Cancelled = time.Now()
 			return 0
 		case <-a.x.s.engine.stopped:
-			return 0
+			a.x.breakOff()
 		}
 	}
 }
 
-// pause waits as a fault wants it; false when the client left.
-func (a *answer) pause(d time.Duration) bool {
-	select {
-	case <-time.After(d):
-		return true
-	case <-a.x.r.Context().Done():
-		a.x.rec.Cancelled = time.Now()
-		return false
+// take gives the tokens of a step that has come; 0 when none has.
+func (a *answer) take() int {
+	n := a.seq.take(a.x.s.engine.TokensPerStep)
+	if n > 0 {
+		a.said += n
+		a.x.rec.Usage = a.counted()
 	}
+	return n
 }
 
-// reports says whether usage is told in this stream.
-func (a *answer) reports() bool {
-	if a.x.s.c.NoUsage {
-		return false
-	}
-	if api := a.x.route.API; api == wire.Chat || api == wire.Completions {
-		return a.x.req.IncludeUsage != nil && *a.x.req.IncludeUsage
-	}
-	return true
-}
-
-func (a *answer) stream() {
-	x := a.x
-	framing := wire.SSE
-	kind := "text/event-stream; charset=utf-8"
-	if x.route.API == wire.Gemini && !strings.Contains(x.r.URL.RawQuery, "alt=sse") {
-		framing, kind = wire.JSONArray, "application/json; charset=utf-8"
-	}
-	h := x.w.Header()
-	h.Set("Content-Type", kind)
-	h.Set("Cache-Control", "no-cache")
-	a.sink = x.w
-	if x.s.c.Compress && strings.Contains(x.r.Header.Get("Accept-Encoding"), "gzip") {
-		h.Set("Content-Encoding", "gzip")
-		a.gz = gzip.NewWriter(x.w)
-		a.sink = a.gz
-	}
-	if !x.s.c.HoldHead {
-		x.head(http.StatusOK)
-		a.head = true
-	}
-	if !a.place() {
-		return
-	}
-	a.w = wire.NewWriter(wire.For(x.route.API), x.rec.ID, x.req.Model, a.usage, wire.WriterOptions{Framing: framing, Usage: a.reports()})
-	if !a.emit(0, a.w.Open(nil)) {
-		return
-	}
-	if x.rec.Fault == "slow" && !a.pause(x.fault.Wait) {
-		return
-	}
-	middle := a.plan.tokens / 2
-	for a.said < a.plan.tokens {
-		n := a.next(func() bool { return a.emit(0, a.w.Ping(nil)) })
-		if n == 0 {
-			return
-		}
-		output, b := a.piece(n)
-		if a.said > middle && a.said-n <= middle && !a.spoil(b) {
-			return
-		}
-		if !a.emit(output, b) {
-			return
-		}
-	}
-	if x.rec.Fault == "end" {
-		a.finishCoding()
-		return
-	}
-	x.rec.Usage = a.counted()
-	var last wire.Kind
-	if x.route.API == wire.Gemini && a.plan.call > 0 {
-		last = wire.KindTool
-	}
-	if a.emit(last, a.w.Close(nil, a.plan.finish, x.rec.Usage)) {
-		a.finishCoding()
-	}
-}
-
-// spoil does what a fault does in the midst of a stream; false when the stream
-// ends there.
-func (a *answer) spoil(next []byte) bool {
-	x := a.x
-	switch x.rec.Fault {
-	case "stall":
-		return a.pause(x.fault.Wait)
-	case "error":
-		a.emit(0, a.w.Error(nil, &wire.Error{Status: 500, Type: "api_error", Message: "simulated: the model failed"}))
-		a.finishCoding()
-		return false
-	case "cut":
-		a.emit(0, next[:len(next)/2])
-		panic(http.ErrAbortHandler)
-	}
-	return true
-}
-
-func (a *answer) finishCoding() {
-	if a.gz != nil {
-		_ = a.gz.Close() // a client that has left does not mind
-	}
-}
-
-// piece is the event of one step's n tokens.
-func (a *answer) piece(n int) (wire.Kind, []byte) {
-	b := a.buf[:0]
-	step := a.x.s.engine.TokensPerStep
-	before := a.said - n
-	callFrom := a.plan.tokens - a.plan.call
-	switch {
-	case before < a.plan.reasoning:
-		b = a.w.Reasoning(b, a.speaker.next(n, step))
-		a.buf = b
-		return wire.KindReasoning, b
-	case a.plan.call > 0 && a.said > callFrom:
-		text := plain(a.speaker.next(n, step))
-		id, name := "", ""
-		if before <= callFrom {
-			tool := a.x.req.Tools[a.x.rng.IntN(len(a.x.req.Tools))]
-			id, name = "call_"+a.x.rec.ID, tool.Name
-			text = `{"input":"` + text
-		}
-		if a.said == a.plan.tokens {
-			text += `"}`
-		}
-		b = a.w.Tool(b, id, name, text)
-		a.buf = b
-		if len(b) == 0 {
-			return 0, nil // Gemini sends a call whole, at its end
-		}
-		return wire.KindTool, b
-	}
-	b = a.w.Text(b, a.speaker.next(n, step))
-	a.buf = b
-	return wire.KindText, b
-}
-
-// emit writes one event and takes down when; false when the client left.
-func (a *answer) emit(output wire.Kind, b []byte) bool {
-	if len(b) == 0 {
-		return true
-	}
-	x := a.x
-	w := Written{Before: time.Now(), Output: output, Bytes: len(b)}
-	err := a.write(b)
-	w.After = time.Now()
-	if !a.head {
-		a.head = true
-		x.rec.Status, x.rec.Headers = http.StatusOK, w.After
-	}
-	x.rec.Events = append(x.rec.Events, w)
-	if err != nil {
-		x.rec.Cancelled = w.After
-		return false
-	}
-	return true
-}
-
-func (a *answer) write(b []byte) error {
-	size := len(b)
-	if n := a.x.s.c.WriteSplit; n > 0 {
-		size = n
-	}
-	for len(b) > 0 {
-		n := min(size, len(b))
-		if _, err := a.sink.Write(b[:n]); err != nil {
-			return err
-		}
-		b = b[n:]
-		if a.gz != nil {
-			if err := a.gz.Flush(); err != nil {
-				return err
-			}
-		}
-		if err := a.x.out.Flush(); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// counted is the usage at the answer's end.
+// counted is the usage of what has been said.
 func (a *answer) counted() wire.Usage {
 	u := a.usage
 	u.Output = wire.N(int64(a.said))
@@ -304,57 +162,77 @@ func (a *answer) counted() wire.Usage {
 	return u
 }
 
+// piece is what n tokens that were said last are, and their text: reasoning at
+// the beginning, a tool call at the end, else text. The pieces of a call are
+// one JSON object together; its first is told so.
+func (a *answer) piece(n int) (what What, text string, begins bool) {
+	before, callFrom := a.said-n, a.plan.tokens-a.plan.call
+	text = a.speaker.next(n)
+	switch {
+	case before < a.plan.reasoning:
+		return Reasoning, text, false
+	case a.plan.call == 0 || a.said <= callFrom:
+		return Text, text, false
+	}
+	text, begins = plain(text), before <= callFrom
+	if begins {
+		text = `{"input":"` + text
+	}
+	if a.said == a.plan.tokens {
+		text += `"}`
+	}
+	return ToolCall, text, begins
+}
+
 // collect gives the answer as one document.
 func (a *answer) collect() {
 	x := a.x
 	if !a.place() {
 		return
 	}
-	answer := wire.Answer{ID: x.rec.ID, Model: x.req.Model, Finish: wire.FinishWord(x.route.API, a.plan.finish)}
-	var reasoning, text, call strings.Builder
-	step := x.s.engine.TokensPerStep
+	var said [3]strings.Builder
+	place := map[What]int{Reasoning: 0, Text: 1, ToolCall: 2}
 	for a.said < a.plan.tokens {
 		n := a.next(nil)
 		if n == 0 {
 			return
 		}
-		switch piece := a.speaker.next(n, step); {
-		case a.said-n < a.plan.reasoning:
-			reasoning.WriteString(piece)
-		case a.plan.call > 0 && a.said > a.plan.tokens-a.plan.call:
-			call.WriteString(plain(piece))
-		default:
-			text.WriteString(piece)
-		}
+		what, text, _ := a.piece(n)
+		said[place[what]].WriteString(text)
 	}
-	if x.rec.Fault == "slow" && !a.pause(x.fault.Wait) {
+	if x.rec.Fault == "error" {
+		x.whole(http.StatusOK, x.format.AppendError(nil, simulatedFailure))
 		return
 	}
-	for _, p := range []wire.Part{
-		{Kind: wire.KindReasoning, Text: reasoning.String()}, {Kind: wire.KindText, Text: text.String()},
+	answer := wire.Answer{ID: x.rec.ID, Model: x.req.Model, Finish: wire.FinishWord(x.route.API, a.plan.finish)}
+	for i, p := range []wire.Part{
+		{Kind: wire.KindReasoning, Text: said[0].String()},
+		{Kind: wire.KindText, Text: said[1].String()},
+		{Kind: wire.KindTool, ID: "call_" + x.rec.ID, Arguments: said[2].String()},
 	} {
-		if p.Text != "" {
-			answer.Parts = append(answer.Parts, p)
+		if said[i].Len() == 0 {
+			continue
 		}
+		if p.Kind == wire.KindTool {
+			p.Name = x.tool()
+		}
+		answer.Parts = append(answer.Parts, p)
 	}
-	if call.Len() > 0 {
-		tool := x.req.Tools[x.rng.IntN(len(x.req.Tools))]
-		answer.Parts = append(answer.Parts, wire.Part{Kind: wire.KindTool, ID: "call_" + x.rec.ID, Name: tool.Name, Arguments: `{"input":"` + call.String() + `"}`})
-	}
-	x.rec.Usage = a.counted()
 	if !x.s.c.NoUsage {
-		answer.Usage = x.rec.Usage
+		answer.Usage = a.counted()
 	}
 	body := x.format.AppendAnswer(nil, &answer)
 	if x.rec.Fault == "cut" {
 		x.w.Header().Set("Content-Type", "application/json")
 		x.head(http.StatusOK)
-		a.sink, a.head = x.w, true
-		a.emit(0, body[:len(body)/2])
-		panic(http.ErrAbortHandler)
-	}
-	if x.rec.Fault == "error" {
-		body = x.format.AppendError(nil, &wire.Error{Status: 500, Type: "api_error", Message: "simulated: the model failed"})
+		_, _ = x.w.Write(body[:tear(body)]) // it breaks off in any case
+		_ = x.out.Flush()
+		x.breakOff()
 	}
 	x.whole(http.StatusOK, body)
 }
+
+// tool draws the tool that is called.
+func (x *exchange) tool() string { return x.req.Tools[x.rng.IntN(len(x.req.Tools))].Name }
+
+var simulatedFailure = &wire.Error{Status: 500, Type: "api_error", Message: "simulated: the model failed"}

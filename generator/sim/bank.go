@@ -2,8 +2,6 @@ package sim
 
 import (
 	"strings"
-	"sync"
-	"unicode/utf8"
 
 	"weir/generator/corpus"
 )
@@ -14,53 +12,53 @@ const bankTokens = 16_384
 // bank holds text cut into pieces of a step's tokens, so that no answer must
 // be written while tokens are due.
 type bank struct {
-	english, chinese func() []string
+	tok              *corpus.Tokenizer
+	english, chinese []string
+	step             int // tokens a piece
 }
 
-func newBank(seed uint64, k int) *bank {
-	write := func(language corpus.Language) func() []string {
-		return sync.OnceValue(func() []string {
-			tok, _ := corpus.ForModel("")
-			text := corpus.NewAuthor(tok, language, seed, ^uint64(0)).Text(corpus.Prose, bankTokens)
-			var pieces []string
-			for piece, n := range tok.Pieces(text, k) {
-				if n == k || len(pieces) == 0 {
-					pieces = append(pieces, piece)
-				}
+func newBank(seed uint64, step int) *bank {
+	tok, _ := corpus.ForModel("")
+	write := func(language corpus.Language) []string {
+		text := corpus.NewAuthor(tok, language, seed, ^uint64(0)).Text(corpus.Prose, bankTokens)
+		var pieces []string
+		for piece, n := range tok.Pieces(text, step) {
+			if n == step || len(pieces) == 0 {
+				pieces = append(pieces, piece)
 			}
-			return pieces
-		})
+		}
+		return pieces
 	}
-	return &bank{write(corpus.English), write(corpus.Chinese)}
+	return &bank{tok: tok, english: write(corpus.English), chinese: write(corpus.Chinese), step: step}
 }
 
 // speaker reads text out of the bank, piece by piece, from some place on.
 type speaker struct {
+	bank   *bank
 	pieces []string
 	at     int
 }
 
 func (b *bank) speaker(chinese bool, offset uint64) *speaker {
-	pieces := b.english()
+	pieces := b.english
 	if chinese {
-		pieces = b.chinese()
+		pieces = b.chinese
 	}
-	return &speaker{pieces, int(offset % uint64(len(pieces)))}
+	return &speaker{b, pieces, int(offset % uint64(len(pieces)))}
 }
 
 // next gives the next piece: of a whole step's tokens, or, at an answer's end,
-// its beginning in proportion.
-func (s *speaker) next(n, step int) string {
+// its first n; more where that would end in the midst of a character.
+func (s *speaker) next(n int) string {
 	piece := s.pieces[s.at]
 	s.at = (s.at + 1) % len(s.pieces)
-	if n >= step {
+	if n >= s.bank.step {
 		return piece
 	}
-	cut := max(len(piece)*n/step, 1)
-	for cut < len(piece) && !utf8.RuneStart(piece[cut]) {
-		cut++
+	for part := range s.bank.tok.Pieces(piece, n) {
+		return part
 	}
-	return piece[:cut]
+	return piece
 }
 
 // plain makes text fit into a JSON string as it is.

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 )
@@ -9,68 +10,49 @@ import (
 // engine is the serving engine: one batch of sequences that take steps
 // together. It keeps an absolute clock: a step ends when the one before it
 // ended plus what it takes, however late the machine was, so that the model's
-// times are the engine's and not the scheduler's.
+// times are the engine's and not the scheduler's. An engine that is late takes
+// its steps without a pause until it has caught up, and until then sees only
+// those requests that had come by its own clock.
 type engine struct {
 	EngineConfig
-	cache *prefixCache
+	wake    chan struct{}
+	stopped chan struct{}
+
+	// The loop's own.
+	clock   time.Time   // when the last step ended
+	running []*sequence // in order of admission
+	kv      int         // tokens that running sequences hold or will
+	cache   *prefixCache
 
 	mu      sync.Mutex
 	waiting []*sequence // in order of arrival
-	wake    chan struct{}
-	stopped chan struct{}
-	running []*sequence // the loop's own
-	kv      int         // tokens that running sequences hold or will
-}
-
-// sequence is one request in the engine.
-type sequence struct {
-	input  int // prompt tokens
-	output int // tokens to generate
-	blocks []uint64
-
-	// steps gives the tokens of each step that generated some; it is closed
-	// when the sequence has ended. It has room for all of them, so that a slow
-	// reader never holds the batch up.
-	steps    chan int
-	admitted chan admission // gives one value
-
-	unread    int // prompt tokens that must still be read
-	generated int
-	gone      bool // cancelled; guarded by the engine's mutex
-}
-
-// admission is what a sequence is told when it gets its place.
-type admission struct {
-	at     time.Time
-	cached int // prompt tokens that the prefix cache holds
 }
 
 func newEngine(c EngineConfig) *engine {
-	e := &engine{EngineConfig: c, cache: newPrefixCache(c.CacheTokens), wake: make(chan struct{}, 1), stopped: make(chan struct{})}
-	return e
+	return &engine{EngineConfig: c, cache: newPrefixCache(c.CacheTokens), wake: make(chan struct{}, 1), stopped: make(chan struct{})}
 }
 
 // submit queues a sequence. Cancel it when its client leaves.
-func (e *engine) submit(input, output int, blocks []uint64) *sequence {
-	output = max(output, 1)
-	s := &sequence{
-		input: input, output: output, blocks: blocks,
-		steps:    make(chan int, (output+e.TokensPerStep-1)/e.TokensPerStep),
-		admitted: make(chan admission, 1),
-	}
+func (e *engine) submit(d demand) *sequence {
+	s := newSequence(d)
 	e.mu.Lock()
+	s.arrived = time.Now()
 	e.waiting = append(e.waiting, s)
 	e.mu.Unlock()
 	e.stir()
 	return s
 }
 
-// cancel frees the place of a sequence at the next step.
+// cancel takes a sequence out: at once while it waits; the place in the batch
+// is free from the next step on. It may have ended already.
 func (e *engine) cancel(s *sequence) {
 	e.mu.Lock()
-	s.gone = true
-	e.mu.Unlock()
-	e.stir()
+	defer e.mu.Unlock()
+	s.gone.Store(true)
+	if i := slices.Index(e.waiting, s); i >= 0 {
+		e.waiting = slices.Delete(e.waiting, i, i+1)
+		s.end()
+	}
 }
 
 func (e *engine) stir() {
@@ -85,21 +67,20 @@ func (e *engine) run(ctx context.Context) {
 	defer close(e.stopped)
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	clock := time.Now()
+	e.clock = time.Now()
 	for {
-		e.admit(clock)
+		e.dismiss()
+		e.admit()
 		if len(e.running) == 0 {
 			select {
 			case <-ctx.Done():
 				return
 			case <-e.wake:
-				clock = time.Now()
-				continue
 			}
+			continue
 		}
-		took := e.step()
-		clock = clock.Add(took)
-		timer.Reset(time.Until(clock))
+		e.clock = e.clock.Add(e.step())
+		timer.Reset(time.Until(e.clock))
 		select {
 		case <-ctx.Done():
 			return
@@ -109,89 +90,83 @@ func (e *engine) run(ctx context.Context) {
 	}
 }
 
+// dismiss frees the places of those whose clients have left.
+func (e *engine) dismiss() {
+	e.running = slices.DeleteFunc(e.running, func(s *sequence) bool {
+		if !s.gone.Load() {
+			return false
+		}
+		e.leave(s)
+		return true
+	})
+}
+
 // admit gives places to those who wait, in their order, while there is room in
-// the batch and for their tokens. Those whose clients have left make room.
-func (e *engine) admit(now time.Time) {
+// the batch and for their tokens. An idle engine begins when the first comes.
+// What a sequence may come to hold is set aside at once, so that none must
+// ever be put out; one that is larger than the budget runs alone.
+func (e *engine) admit() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	kept := e.running[:0]
-	for _, s := range e.running {
-		if s.gone {
-			e.leave(s)
-			continue
-		}
-		kept = append(kept, s)
+	if len(e.running) == 0 && len(e.waiting) > 0 && e.clock.Before(e.waiting[0].arrived) {
+		e.clock = e.waiting[0].arrived
 	}
-	clear(e.running[len(kept):])
-	e.running = kept
-	for len(e.waiting) > 0 {
-		s := e.waiting[0]
-		need := s.input + s.output
-		switch {
-		case s.gone:
-			close(s.steps)
-		case len(e.running) >= e.Slots, e.kv+need > e.KVTokens && len(e.running) > 0:
-			return
-		default:
-			hits := e.cache.take(s.blocks)
-			cached := 0
-			if len(s.blocks) > 0 {
-				// At least one token is always read: the answer starts from it.
-				cached = min(int(float64(s.input)*float64(hits)/float64(len(s.blocks))), s.input-1)
-			}
-			s.unread = s.input - cached
-			e.kv += need
-			e.running = append(e.running, s)
-			s.admitted <- admission{now, cached}
+	n := 0
+	for _, s := range e.waiting {
+		full := len(e.running) >= e.Slots || e.kv+s.holds() > e.KVTokens && len(e.running) > 0
+		if full || s.arrived.After(e.clock) {
+			break
 		}
-		e.waiting[0] = nil
-		e.waiting = e.waiting[1:]
+		cached := s.prompt.tokens(e.cache.begins(s.prompt.blocks), s.input)
+		s.unread = s.input - cached
+		e.kv += s.holds()
+		e.running = append(e.running, s)
+		s.admitted <- admission{e.clock, cached}
+		n++
 	}
+	e.waiting = slices.Delete(e.waiting, 0, n)
 }
 
 func (e *engine) leave(s *sequence) {
-	e.kv -= s.input + s.output
-	close(s.steps)
+	e.kv -= s.holds()
+	s.end()
 }
 
-// step plans the next step: prompts are read in the order of arrival, up to a
-// chunk, beside the decoding of all sequences whose prompt is read.
+// step plans the next step and gives what it takes. Prefill is chunked: up to
+// Chunk prompt tokens are read, in the order of admission, beside the decoding
+// of all sequences whose prompt is read. The step that reads a prompt's last
+// token gives its first ones.
 func (e *engine) step() time.Duration {
-	room, decoding := e.Chunk, 0
+	room, decoding, context := e.Chunk, 0, 0
 	for _, s := range e.running {
-		if s.unread == 0 {
-			decoding++
-			continue
-		}
 		n := min(s.unread, room)
 		room -= n
 		s.unread -= n
-		if s.unread == 0 && n > 0 {
-			decoding++ // the step that ends a prompt gives its first tokens
+		if s.decodes = s.unread == 0 && !s.rests(e.clock); s.decodes {
+			decoding++
+			context += s.input + s.generated
 		}
 	}
-	return e.Step + time.Duration(decoding)*e.PerSequence + time.Duration(e.Chunk-room)*e.PerToken
+	return e.Step + time.Duration(decoding)*e.PerSequence + time.Duration(context)*e.PerKVToken + time.Duration(e.Chunk-room)*e.PerToken
 }
 
-// deliver ends a step: each sequence whose prompt is read gets its tokens.
+// deliver ends a step: each sequence that decoded gets its tokens, and prompts
+// that are read are known to the cache.
 func (e *engine) deliver() {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	kept := e.running[:0]
-	for _, s := range e.running {
-		if s.unread > 0 {
-			kept = append(kept, s)
-			continue
+	e.running = slices.DeleteFunc(e.running, func(s *sequence) bool {
+		if s.unread == 0 && !s.kept {
+			s.kept = true
+			e.cache.keep(s.prompt.blocks)
 		}
-		n := min(e.TokensPerStep, s.output-s.generated)
-		s.generated += n
-		s.steps <- n
+		if !s.decodes {
+			return false
+		}
+		s.generated += min(e.TokensPerStep, s.output-s.generated)
+		s.tell()
 		if s.generated < s.output {
-			kept = append(kept, s)
-			continue
+			return false
 		}
 		e.leave(s)
-	}
-	clear(e.running[len(kept):])
-	e.running = kept
+		return true
+	})
 }

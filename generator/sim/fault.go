@@ -3,7 +3,6 @@ package sim
 import (
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -16,12 +15,15 @@ type Fault struct {
 	Wait  time.Duration // of stall and slow; Retry-After of 429
 }
 
-// faultKinds are the faults and what their waits are when not said.
-var faultKinds = []struct {
-	kind string
+// faultKind is a sort of fault: its name, what its wait is when not said, and
+// what it does.
+type faultKind struct {
+	name string
 	wait time.Duration
 	what string
-}{
+}
+
+var faultKinds = []faultKind{
 	{"429", time.Second, "refused, with Retry-After"},
 	{"500", 0, "a server error"},
 	{"529", 0, "overloaded"},
@@ -32,19 +34,37 @@ var faultKinds = []struct {
 	{"slow", 2 * time.Second, "the first token comes late"},
 }
 
+// kindOf finds a kind by its name; nil where there is none.
+func kindOf(name string) *faultKind {
+	for i := range faultKinds {
+		if faultKinds[i].name == name {
+			return &faultKinds[i]
+		}
+	}
+	return nil
+}
+
+func kindNames() string {
+	var names []string
+	for _, k := range faultKinds {
+		names = append(names, k.name)
+	}
+	return strings.Join(names, ", ")
+}
+
 // FaultHelp describes the faults, a line each.
 func FaultHelp() string {
 	var b strings.Builder
 	for _, k := range faultKinds {
-		fmt.Fprintf(&b, "%-6s %s\n", k.kind, k.what)
+		fmt.Fprintf(&b, "%-6s %s\n", k.name, k.what)
 	}
 	return b.String()
 }
 
 // ParseFaults reads "429:1%,stall:0.5%:3s": kind, share, and for some a time.
+// A share without its % is of 1. Empty text is no fault.
 func ParseFaults(s string) ([]Fault, error) {
 	var faults []Fault
-	var sum float64
 	for _, part := range strings.Split(s, ",") {
 		if part = strings.TrimSpace(part); part == "" {
 			continue
@@ -53,30 +73,31 @@ func ParseFaults(s string) ([]Fault, error) {
 		if err != nil {
 			return nil, err
 		}
-		sum += f.Share
 		faults = append(faults, f)
 	}
-	if sum > 1 {
-		return nil, fmt.Errorf("faults %q: their shares sum to %.4g%%; want at most 100%%", s, 100*sum)
+	if err := checkShares(faults); err != nil {
+		return nil, fmt.Errorf("faults %q: %w", s, err)
 	}
 	return faults, nil
 }
 
+// checkShares refuses faults of more requests than there are.
+func checkShares(faults []Fault) error {
+	var sum float64
+	for _, f := range faults {
+		sum += f.Share
+	}
+	if sum > 1+1e-9 { // shares in percent are not exact
+		return fmt.Errorf("their shares sum to %.4g%%; want at most 100%%", 100*sum)
+	}
+	return nil
+}
+
 func parseFault(part string) (Fault, error) {
 	fields := strings.Split(part, ":")
-	i := slices.IndexFunc(faultKinds, func(k struct {
-		kind string
-		wait time.Duration
-		what string
-	}) bool {
-		return k.kind == fields[0]
-	})
-	if i < 0 {
-		var kinds []string
-		for _, k := range faultKinds {
-			kinds = append(kinds, k.kind)
-		}
-		return Fault{}, fmt.Errorf("fault %q: unknown kind %q; want one of %s", part, fields[0], strings.Join(kinds, ", "))
+	kind := kindOf(fields[0])
+	if kind == nil {
+		return Fault{}, fmt.Errorf("fault %q: unknown kind %q; want one of %s", part, fields[0], kindNames())
 	}
 	if len(fields) < 2 || len(fields) > 3 {
 		return Fault{}, fmt.Errorf("fault %q: want KIND:SHARE or KIND:SHARE:TIME, as in stall:1%%:3s", part)
@@ -86,10 +107,13 @@ func parseFault(part string) (Fault, error) {
 	if percent {
 		share /= 100
 	}
-	if err != nil || share < 0 || share > 1 {
+	if err != nil || !(share >= 0 && share <= 1) {
 		return Fault{}, fmt.Errorf("fault %q: share %q: want 0%% to 100%%", part, fields[1])
 	}
-	f := Fault{Kind: fields[0], Share: share, Wait: faultKinds[i].wait}
+	f := Fault{Kind: fields[0], Share: share, Wait: kind.wait}
+	if len(fields) == 3 && kind.wait == 0 {
+		return Fault{}, fmt.Errorf("fault %q: a fault of kind %s takes no time; leave %q out", part, kind.name, fields[2])
+	}
 	if len(fields) == 3 {
 		if f.Wait, err = time.ParseDuration(fields[2]); err != nil || f.Wait < 0 {
 			return Fault{}, fmt.Errorf("fault %q: time %q: want something like 3s", part, fields[2])

@@ -1,6 +1,8 @@
 package sim
 
 import (
+	"bytes"
+	"compress/gzip"
 	"context"
 	"fmt"
 	"io"
@@ -11,7 +13,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"weir/generator/corpus"
 	"weir/proxy/wire"
 )
 
@@ -29,6 +30,9 @@ type Sim struct {
 // New starts the engine of an endpoint; Close ends it.
 func New(c Config) (*Sim, error) {
 	e, err := c.Engine.check()
+	if err == nil {
+		err = c.check()
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -39,8 +43,8 @@ func New(c Config) (*Sim, error) {
 	return s, nil
 }
 
-// Close ends the engine. Requests under way get no more tokens: shut the
-// server first.
+// Close ends the engine. Requests under way are broken off: shut the server
+// down first.
 func (s *Sim) Close() {
 	s.stop()
 	<-s.engine.stopped
@@ -66,7 +70,7 @@ func (s *Sim) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x := &exchange{
 		s: s, w: w, r: r, out: http.NewResponseController(w),
 		route: wire.Find(r.Method, r.URL.Path), rng: rand.New(rand.NewPCG(s.c.Seed, n)),
-		rec: &Record{ID: fmt.Sprintf("sim-%x-%d", s.c.Seed, n), Accepted: time.Now()},
+		rec: &Record{ID: fmt.Sprintf("sim-%x-%d", s.c.Seed, n), Correlation: r.Header.Get(CorrelationHeader), Accepted: time.Now()},
 	}
 	x.format = wire.For(x.route.API)
 	x.rec.API, x.rec.Operation = x.route.API, x.route.Operation
@@ -99,7 +103,7 @@ func (x *exchange) handle(body []byte) {
 	case x.route.Operation == wire.OpEmbeddings:
 		x.embeddings(body)
 		return
-	case x.r.Method == http.MethodHead:
+	case x.r.Method == http.MethodHead: // Claude Code looks so whether anybody is there
 		x.head(http.StatusOK)
 		return
 	case x.format == nil || x.route.Operation == wire.OpOther:
@@ -117,7 +121,7 @@ func (x *exchange) handle(body []byte) {
 	x.rec.Stream = x.req.Stream
 	switch {
 	case !x.s.c.hasModel(x.req.Model):
-		x.fail(http.StatusNotFound, "not_found_error", "model_not_found", fmt.Sprintf("the model %q does not exist", x.req.Model))
+		x.noModel(x.req.Model)
 		return
 	case x.route.Operation == wire.OpCountTokens:
 		x.countTokens()
@@ -181,46 +185,34 @@ func (x *exchange) fail(status int, kind, code, message string) {
 // whole writes a body that is one JSON document.
 func (x *exchange) whole(status int, body []byte) {
 	x.w.Header().Set("Content-Type", "application/json")
+	if x.compresses() {
+		x.w.Header().Set("Content-Encoding", "gzip")
+		var b bytes.Buffer
+		gz := gzip.NewWriter(&b)
+		_, _ = gz.Write(body) // a buffer takes everything
+		_ = gz.Close()
+		body = b.Bytes()
+	}
 	x.w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 	x.rec.Status = status
 	x.w.WriteHeader(status)
-	if _, err := x.w.Write(body); err != nil {
-		x.rec.Cancelled = time.Now()
+	_, err := x.w.Write(body)
+	if err == nil {
+		err = x.out.Flush()
 	}
 	x.rec.Headers = time.Now()
+	if err != nil {
+		x.rec.Cancelled = x.rec.Headers
+	}
 }
 
-func (x *exchange) models() {
-	names := x.s.c.Models
-	if len(names) == 0 {
-		names = []string{"sim"}
-	}
-	body := []byte(`{"object":"list","data":[`)
-	for i, name := range names {
-		if i > 0 {
-			body = append(body, ',')
-		}
-		body = append(body, `{"object":"model","owned_by":"weir","id":`...)
-		body = strconv.AppendQuote(body, name)
-		body = append(body, '}')
-	}
-	x.whole(http.StatusOK, append(body, "]}"...))
+// compresses says whether the answer goes out in gzip.
+func (x *exchange) compresses() bool {
+	return x.s.c.Compress && strings.Contains(x.r.Header.Get("Accept-Encoding"), "gzip")
 }
 
-func (x *exchange) embeddings(body []byte) {
-	tok, _ := corpus.ForModel("")
-	n := tok.Count(string(body))
-	x.whole(http.StatusOK, fmt.Appendf(nil, `{"object":"list","model":"sim","data":[{"object":"embedding","index":0,"embedding":[0.1,-0.2,0.3,0.4]}],"usage":{"prompt_tokens":%d,"total_tokens":%d}}`, n, n))
-}
-
-func (x *exchange) countTokens() {
-	n := countPrompt(&x.req)
-	switch x.route.API {
-	case wire.Gemini:
-		x.whole(http.StatusOK, fmt.Appendf(nil, `{"totalTokens":%d}`, n))
-	case wire.Responses:
-		x.whole(http.StatusOK, fmt.Appendf(nil, `{"object":"response.input_tokens","input_tokens":%d}`, n))
-	default:
-		x.whole(http.StatusOK, fmt.Appendf(nil, `{"input_tokens":%d}`, n))
-	}
+// breakOff breaks the connection.
+func (x *exchange) breakOff() {
+	x.rec.Broken = true
+	panic(http.ErrAbortHandler)
 }
