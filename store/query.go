@@ -213,14 +213,14 @@ func (db *DB) InFlight(ctx context.Context) ([]Unfinished, error) {
 }
 
 // gone says whether a writer has ended without saying so. A number that another
-// process has by now is told by the heartbeat, which a living writer with calls
-// in flight renews four times a second.
+// process has by now is told by the heartbeat, which a living writer renews at
+// least once a minute, while its disk takes it.
 func gone(pid int, heartbeat time.Time) bool {
 	p, err := os.FindProcess(pid)
 	if err != nil || errors.Is(p.Signal(syscall.Signal(0)), os.ErrProcessDone) {
 		return true
 	}
-	return time.Since(heartbeat) > 30*time.Second
+	return time.Since(heartbeat) > 10*time.Minute
 }
 
 // Lost is how many calls the processes that wrote from the instant from on

@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"sync"
@@ -23,6 +22,7 @@ const (
 	batchWait   = 150 * time.Millisecond // how long an ended call waits for others
 	tick        = 250 * time.Millisecond // how often calls in flight are written down
 	fullWait    = 100 * time.Millisecond // how long an ending call waits for room
+	idleBeat    = time.Minute            // how often a writer without calls says that it lives
 )
 
 // Recorder is a span processor that writes weir's spans to the database, in
@@ -43,6 +43,10 @@ type Recorder struct {
 	done  chan struct{}
 	once  sync.Once
 
+	// ending is held while a span is queued, and for good once no more may be.
+	ending  sync.RWMutex
+	stopped bool
+
 	mu   sync.Mutex
 	open map[[8]byte]*openCall
 
@@ -56,6 +60,7 @@ type openCall struct {
 	start time.Time
 	attrs []attribute.KeyValue
 	kept  bool // stands in the table; the writer's own
+	lost  bool // it has ended, and its span found no room
 }
 
 // NewRecorder begins to record. version is weir's own, kept with the process.
@@ -118,24 +123,33 @@ func (r *Recorder) OnEnd(s sdktrace.ReadOnlySpan) {
 	if !isCall(s.Attributes()) {
 		return
 	}
+	r.ending.RLock()
+	defer r.ending.RUnlock()
 	r.waiting.Add(1)
-	select {
-	case <-r.stop: // after Shutdown nothing can be written
+	if r.stopped || !r.enqueue(s) {
 		r.lose(1)
-		return
-	default:
+		r.mu.Lock()
+		if o := r.open[s.SpanContext().SpanID()]; o != nil {
+			o.lost = true
+		}
+		r.mu.Unlock()
 	}
+}
+
+// enqueue finds room for a span; false when there was none even after a wait.
+func (r *Recorder) enqueue(s sdktrace.ReadOnlySpan) bool {
 	select {
 	case r.queue <- s:
-		return
+		return true
 	default:
 	}
 	timer := time.NewTimer(fullWait)
 	defer timer.Stop()
 	select {
 	case r.queue <- s:
+		return true
 	case <-timer.C:
-		r.lose(1)
+		return false
 	}
 }
 
@@ -165,7 +179,12 @@ func (r *Recorder) ForceFlush(ctx context.Context) error {
 // Shutdown writes all that has ended and stops. Calls that end later are lost,
 // so streams are drained before. It gives up when ctx ends.
 func (r *Recorder) Shutdown(ctx context.Context) error {
-	r.once.Do(func() { close(r.stop) })
+	r.once.Do(func() {
+		r.ending.Lock()
+		r.stopped = true
+		r.ending.Unlock()
+		close(r.stop)
+	})
 	select {
 	case <-r.done:
 		return r.Err()
@@ -181,6 +200,7 @@ func (r *Recorder) run() {
 	defer ticker.Stop()
 	var batch []sdktrace.ReadOnlySpan
 	var due <-chan time.Time
+	beat := time.Now()
 	write := func() error {
 		batch = r.take(batch)
 		err := r.writeBatch(batch)
@@ -213,8 +233,9 @@ func (r *Recorder) run() {
 			due = nil
 			_ = write() // told by Err
 		case <-ticker.C:
-			if r.Err() == nil && (len(batch) > 0 || r.anyOpen()) {
+			if r.Err() == nil && (len(batch) > 0 || r.anyOpen() || time.Since(beat) > idleBeat) {
 				_ = write() // told by Err
+				beat = time.Now()
 			}
 		case answer := <-r.flush:
 			var err error
@@ -275,7 +296,7 @@ func (r *Recorder) anyOpen() bool {
 
 // writeBatch writes ended calls and the calls in flight in one transaction.
 func (r *Recorder) writeBatch(batch []sdktrace.ReadOnlySpan) error {
-	last, err := r.transaction(batch)
+	last, written, err := r.transaction(batch)
 	if err != nil {
 		r.names.forget() // some of them may have been rolled back
 		err = fmt.Errorf("database %s: %w", r.db.Path, explain(err))
@@ -283,56 +304,64 @@ func (r *Recorder) writeBatch(batch []sdktrace.ReadOnlySpan) error {
 		return err
 	}
 	r.lastErr.Store(nil)
-	r.written.Add(int64(len(batch)))
-	r.waiting.Add(-int64(len(batch)))
+	r.written.Add(int64(written))
+	r.waiting.Add(-int64(written))
+	r.lose(len(batch) - written)
 	if wrote := r.wrote.Load(); wrote != nil && last > 0 {
 		(*wrote)(last)
 	}
 	return nil
 }
 
-func (r *Recorder) transaction(batch []sdktrace.ReadOnlySpan) (last int64, err error) {
+// transaction writes what it can of a batch: a call that cannot be put into a
+// row, which no call should be, is left out, and does not stop the others.
+func (r *Recorder) transaction(batch []sdktrace.ReadOnlySpan) (last int64, written int, err error) {
 	tx, err := r.db.write.Begin()
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	defer func() { _ = tx.Rollback() }() // after a commit it does nothing
 	if len(batch) > 0 {
 		insert, err := tx.Prepare(insertSpan)
 		if err != nil {
-			return 0, err
+			return 0, 0, err
 		}
 		defer insert.Close()
 		for _, s := range batch {
+			var stored error // of a name that had to be written
 			c, ok := call.FromSpan(s)
-			if !ok {
-				continue
+			values, err := row(c, r.writer, s.SpanContext().IsSampled(), func(name string) (id int64, err error) {
+				id, stored = r.names.id(tx, name)
+				return id, stored
+			})
+			if stored != nil {
+				return 0, 0, stored
 			}
-			values, err := row(c, r.writer, s.SpanContext().IsSampled(), func(name string) (int64, error) { return r.names.id(tx, name) })
-			if err != nil {
-				return 0, err
+			if !ok || err != nil {
+				continue
 			}
 			res, err := insert.Exec(values...)
 			if err != nil {
-				return 0, err
+				return 0, 0, err
 			}
 			if last, err = res.LastInsertId(); err != nil {
-				return 0, err
+				return 0, 0, err
 			}
+			written++
 		}
 	}
 	settle, err := r.inFlight(tx, batch)
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
-	if _, err := tx.Exec("UPDATE writers SET heartbeat_ns = ?, lost = ? WHERE id = ?", time.Now().UnixNano(), r.lost.Load(), r.writer); err != nil {
-		return 0, err
+	if _, err := tx.Exec("UPDATE writers SET heartbeat_ns = ?, lost = ? WHERE id = ?", time.Now().UnixNano(), r.lost.Load()+int64(len(batch)-written), r.writer); err != nil {
+		return 0, 0, err
 	}
 	if err := tx.Commit(); err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	settle()
-	return last, nil
+	return last, written, nil
 }
 
 // inFlight brings the table of calls in flight up to date: those of the batch
@@ -354,6 +383,13 @@ func (r *Recorder) inFlight(tx *sql.Tx, batch []sdktrace.ReadOnlySpan) (settle f
 	}
 	var kept []*openCall
 	for id, o := range r.open {
+		if o.lost {
+			if _, err := tx.Exec("DELETE FROM in_flight WHERE span_id = ?", id[:]); err != nil {
+				return nil, err
+			}
+			ended[id] = true
+			continue
+		}
 		if o.kept || ended[id] || time.Since(o.start) < tick {
 			continue
 		}
@@ -381,37 +417,4 @@ func (r *Recorder) inFlight(tx *sql.Tx, batch []sdktrace.ReadOnlySpan) (settle f
 			delete(r.open, id)
 		}
 	}, nil
-}
-
-// names are the ids of names that this process has met. They are not dropped:
-// there are few scenarios and models; should a client invent many, what is
-// remembered is bounded.
-type names struct{ ids map[string]int64 }
-
-const mostNames = 10_000
-
-func newNames() *names { return &names{map[string]int64{}} }
-
-func (n *names) forget() { clear(n.ids) }
-
-func (n *names) id(tx *sql.Tx, name string) (int64, error) {
-	if id, ok := n.ids[name]; ok {
-		return id, nil
-	}
-	var id int64
-	err := tx.QueryRow("SELECT id FROM names WHERE name = ?", name).Scan(&id)
-	if errors.Is(err, sql.ErrNoRows) {
-		var res sql.Result
-		if res, err = tx.Exec("INSERT INTO names (name) VALUES (?)", name); err == nil {
-			id, err = res.LastInsertId()
-		}
-	}
-	if err != nil {
-		return 0, err
-	}
-	if len(n.ids) >= mostNames {
-		n.forget()
-	}
-	n.ids[name] = id
-	return id, nil
 }
