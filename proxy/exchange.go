@@ -32,8 +32,10 @@ type exchange struct {
 	path   string // of the request to the upstream, escaped
 	body   *body
 	timing timing
-	blind  bool // the meter failed: bytes are passed on unread
+	unread unread
+	blind  bool // the meter failed: bytes are passed on and counted
 	span   trace.Span
+	begun  chan struct{} // closed when the span is there; nil before it is asked for
 	permit *shaper.Permit
 }
 
@@ -52,7 +54,7 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) {
 	bodyErr := x.readBody()
 	x.describe()
 	x.meter = call.NewMeter(x.c, x.format)
-	x.startSpan()
+	x.beginSpan()
 	if bodyErr != nil {
 		x.failBody(bodyErr)
 		return
@@ -180,11 +182,17 @@ func provider(host string, api wire.API) string {
 	return "openai"
 }
 
-// startSpan begins the call's span, in the caller's trace if it has one.
-func (x *exchange) startSpan() {
-	ctx := propagation.TraceContext{}.Extract(context.WithoutCancel(x.r.Context()), propagation.HeaderCarrier(x.r.Header))
-	_, x.span = x.p.tracer.Start(ctx, x.c.SpanName(), trace.WithSpanKind(trace.SpanKindClient),
-		trace.WithTimestamp(x.c.Arrived.Time()), trace.WithAttributes(x.c.StartAttributes()...))
+// beginSpan begins the call's span, in the caller's trace if it has one. What
+// the span says at its start does not change any more, so the request need not
+// wait for it; record does.
+func (x *exchange) beginSpan() {
+	x.begun = make(chan struct{})
+	go func() {
+		defer close(x.begun)
+		ctx := propagation.TraceContext{}.Extract(context.WithoutCancel(x.r.Context()), propagation.HeaderCarrier(x.r.Header))
+		_, x.span = x.p.tracer.Start(ctx, x.c.SpanName(), trace.WithSpanKind(trace.SpanKindClient),
+			trace.WithTimestamp(x.c.Arrived.Time()), trace.WithAttributes(x.c.StartAttributes()...))
+	}()
 }
 
 // admit waits for the shaper's leave.
@@ -304,6 +312,7 @@ func (x *exchange) close(how call.End, err error) {
 // record ends the call's span.
 func (x *exchange) record() {
 	defer x.p.under.end()
+	<-x.begun
 	x.span.SetAttributes(x.c.Attributes()...)
 	x.span.SetStatus(x.c.SpanStatus())
 	x.span.End(trace.WithTimestamp(x.c.Done.Time()))
@@ -319,9 +328,9 @@ func (x *exchange) recordPanic() {
 	if err, ok := v.(error); !ok || !errors.Is(err, http.ErrAbortHandler) {
 		x.p.Log.Error("a request failed inside weir", "panic", fmt.Sprint(v))
 	}
-	if x.span == nil { // before the call was described
+	if x.begun == nil { // before the call was described
 		x.meter = call.NewMeter(x.c, x.format)
-		x.startSpan()
+		x.beginSpan()
 	}
 	x.end(call.EndBroken, errors.New("weir failed while carrying the call"))
 	panic(v)

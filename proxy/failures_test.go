@@ -45,9 +45,12 @@ func TestFailingMeterFailsNoStream(t *testing.T) {
 	c := &call.Call{Operation: wire.OpChat, Request: wire.Head{Stream: true}}
 	x := &exchange{p: p, c: c, meter: call.NewMeter(c, brokenFormat{wire.For(wire.Chat)})}
 	x.meter.Begin(200, http.Header{"Content-Type": {"text/event-stream"}}, call.Now())
-	for range 3 {
-		x.observe([]byte("data: {}\n\n"), call.Now(), call.Now())
+	for range 2 {
+		x.unread.add(10, call.Now(), call.Now())
 	}
+	x.observe([]byte("data: {}\n\ndata: {}\n\n"))
+	x.unread.add(10, call.Now(), call.Now())
+	x.observe([]byte("data: {}\n\n"))
 	x.close(call.EndClean, nil)
 	if c.ResponseBytes != 30 || c.Outcome == "" || !c.Done.Reached() {
 		t.Errorf("recorded %v, %d bytes", c, c.ResponseBytes)

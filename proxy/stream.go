@@ -3,7 +3,6 @@ package proxy
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptrace"
@@ -133,28 +132,21 @@ func (x *exchange) answer(resp *http.Response) {
 	}
 }
 
-// A stream's events are far smaller than smallRead, and what matters is the
-// memory of many open streams. A read that fills its buffer is followed by one
-// of largeRead: somebody sends a file.
-const (
-	smallRead = 2 << 10
-	largeRead = 32 << 10
-)
-
-var (
-	smallBuffers = sync.Pool{New: func() any { return new([smallRead]byte) }}
-	largeBuffers = sync.Pool{New: func() any { return new([largeRead]byte) }}
-)
-
 // copy passes the body on, until its end.
 func (x *exchange) copy(from io.Reader, out *http.ResponseController) (call.End, error) {
 	small := smallBuffers.Get().(*[smallRead]byte)
 	defer smallBuffers.Put(small)
 	for {
-		n, how, err := x.pass(from, out, small[:])
-		for err == nil && n >= smallRead {
+		room := small[x.unread.bytes:]
+		n, how, err := x.pass(from, out, room)
+		if err != nil || n == len(room) || len(room)-n < leastRoom || x.unread.full() {
+			x.observe(small[:])
+		}
+		for filled := n == len(room); err == nil && filled; {
 			large := largeBuffers.Get().(*[largeRead]byte)
 			n, how, err = x.pass(from, out, large[:])
+			x.observe(large[:])
+			filled = n == largeRead
 			largeBuffers.Put(large)
 		}
 		if errors.Is(err, io.EOF) {
@@ -166,9 +158,8 @@ func (x *exchange) copy(from io.Reader, out *http.ResponseController) (call.End,
 	}
 }
 
-// pass takes one read on its way: stamp, write and flush, stamp, and only then
-// is it looked at. A clean end is io.EOF; with any other error how says who
-// failed.
+// pass takes one read on its way: stamp, write and flush, stamp. A clean end is
+// io.EOF; with any other error how says who failed.
 func (x *exchange) pass(from io.Reader, out *http.ResponseController, buf []byte) (n int, how call.End, err error) {
 	n, readErr := from.Read(buf)
 	if n > 0 {
@@ -179,7 +170,7 @@ func (x *exchange) pass(from io.Reader, out *http.ResponseController, buf []byte
 		}
 		delivered := call.Now()
 		x.c.WriteBlocked += time.Duration(delivered - received)
-		x.observe(buf[:n], received, delivered)
+		x.unread.add(n, received, delivered)
 		if err != nil {
 			how, err = x.left(err)
 			return n, how, err
@@ -209,23 +200,4 @@ func (x *exchange) left(err error) (call.End, error) {
 		err = cause
 	}
 	return call.EndClientGone, err
-}
-
-// observe lets the meter read what was delivered. Whatever goes wrong in it
-// goes wrong beside the stream: the figures end there.
-func (x *exchange) observe(b []byte, received, delivered call.Instant) {
-	if x.blind {
-		x.c.ResponseBytes += int64(len(b))
-		return
-	}
-	defer x.spare()
-	x.meter.Observe(b, received, delivered)
-}
-
-// spare takes a panic of the meter off the stream's way.
-func (x *exchange) spare() {
-	if v := recover(); v != nil {
-		x.blind = true
-		x.p.Log.Error("weir cannot measure a stream, which goes on", "panic", fmt.Sprint(v), "api", x.c.API)
-	}
 }
