@@ -280,7 +280,7 @@ func TestFaultsDoWhatTheySay(t *testing.T) {
 func TestFaultTextErrors(t *testing.T) {
 	for _, row := range []struct{ text, want string }{
 		{"lag:1%", "unknown kind"}, {"429", "want KIND:SHARE"}, {"429:x%", "share"}, {"429:101%", "0% to 100%"},
-		{"stall:1%:soon", "time"}, {"429:60%,500:50%", "sum to 110%"},
+		{"stall:1%:soon", "time"}, {"500:1%:3s", "takes no time"}, {"429:NaN", "0% to 100%"}, {"429:60%,500:50%", "sum to 110%"},
 	} {
 		if _, err := ParseFaults(row.text); err == nil || !strings.Contains(err.Error(), row.want) {
 			t.Errorf("%q: %v, want …%s…", row.text, err, row.want)
@@ -326,7 +326,17 @@ func TestOperationsBesideGeneration(t *testing.T) {
 	}{
 		{"models", "GET", "/v1/models", "k", "", 200, `"id":"m"`},
 		{"count_tokens", "POST", "/v1/messages/count_tokens", "k", `{"model":"m","messages":[{"role":"user","content":"hello there"}]}`, 200, `"input_tokens":9`},
-		{"embeddings", "POST", "/v1/embeddings", "k", `{"input":"hello"}`, 200, `"embedding":[`},
+		{"models of Anthropic", "GET", "/v1/models?anthropic", "k", "", 200, `"display_name":"m"`},
+		{"models of Gemini", "GET", "/v1beta/models", "k", "", 200, `"name":"models/m"`},
+		{"one model", "GET", "/v1/models/m", "k", "", 200, `{"created":1767225600,"id":"m"`},
+		{"one model that does not exist", "GET", "/v1/models/x", "k", "", 404, "model_not_found"},
+		{"count_tokens of Responses", "POST", "/v1/responses/input_tokens", "k", `{"model":"m","input":"hello there"}`, 200, `"input_tokens":9`},
+		{"count_tokens of Gemini", "POST", "/v1beta/models/m:countTokens", "k", `{"contents":[{"role":"user","parts":[{"text":"hello there"}]}]}`, 200, `{"totalTokens":9}`},
+		{"embeddings", "POST", "/v1/embeddings", "k", `{"model":"m","input":"hello"}`, 200, `"usage":{"prompt_tokens":1,"total_tokens":1}`},
+		{"embeddings of two texts", "POST", "/v1/embeddings", "k", `{"model":"m","input":["hello","hello there"]}`, 200, `"prompt_tokens":3`},
+		{"embeddings of Gemini", "POST", "/v1beta/models/m:embedContent", "k", `{"content":{"parts":[{"text":"hello"}]}}`, 200, `{"embedding":{"values":[`},
+		{"embeddings of nothing", "POST", "/v1/embeddings", "k", `{"model":"m"}`, 400, "want a text"},
+		{"somebody there", "HEAD", "/", "k", "", 200, ""},
 		{"no key", "GET", "/v1/models", "", "", 401, "invalid_api_key"},
 		{"unknown model", "POST", "/v1/chat/completions", "k", `{"model":"x","messages":[]}`, 404, "model_not_found"},
 		{"unknown path", "GET", "/v2/things", "k", "", 404, "is not an API"},
@@ -334,6 +344,9 @@ func TestOperationsBesideGeneration(t *testing.T) {
 	} {
 		req, _ := http.NewRequest(row.method, e.URL+row.path, strings.NewReader(row.body))
 		req.Header.Set("Authorization", "Bearer "+row.key)
+		if strings.HasSuffix(row.path, "?anthropic") {
+			req.Header.Set("Anthropic-Version", "2023-06-01")
+		}
 		resp, err := http.DefaultClient.Do(req)
 		if err != nil {
 			t.Fatal(err)
