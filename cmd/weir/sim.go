@@ -55,9 +55,11 @@ Faults are KIND:SHARE or KIND:SHARE:TIME:
 	fl.StringVar(&f.log, "log", "", "write what was sent and when, a JSON line a request, to this file")
 	fl.Uint64Var(&f.config.Seed, "seed", 0, "seed of every random choice")
 	fl.StringSliceVar(&f.config.Models, "models", nil, "models that exist (default: all)")
+	fl.Float64Var(&f.config.StopShare, "stop-share", 0, "share of answers that end of themselves before max_tokens, 0 to 1; the others use it up")
 	fl.Float64Var(&f.config.Reasoning, "reasoning", 0, "share of an answer's tokens that are reasoning, 0 to 1")
 	fl.Float64Var(&f.config.ToolShare, "tool-share", 0, "share of answers to requests with tools that end in a tool call, 0 to 1")
 	fl.DurationVar(&f.config.Pings, "pings", 0, "time between keep-alives while nothing is generated; 0: none")
+	fl.BoolVar(&f.config.HoldHead, "hold-headers", false, "send the headers of a stream with its first token, not at once")
 	fl.BoolVar(&f.config.Compress, "compress", false, "gzip answers for clients that accept it")
 	fl.IntVar(&f.config.WriteSplit, "write-split", 0, "cut every write into pieces of so many bytes; 0: whole events")
 	fl.IntVar(&f.config.HiddenLimit, "hidden-limit", 0, "requests in flight above which it answers 429; 0: none")
@@ -70,6 +72,7 @@ func engineFlags(fl *pflag.FlagSet, e *sim.EngineConfig) {
 	fl.IntVar(&e.Slots, "slots", 0, "sequences in the batch at most (default: the preset's, as for all below)")
 	fl.DurationVar(&e.Step, "step", 0, "time of a step of the batch")
 	fl.DurationVar(&e.PerSequence, "per-sequence", 0, "more for each sequence in it")
+	fl.DurationVar(&e.PerKVToken, "per-kv-token", 0, "more for each token, of prompt and answer so far, of the sequences in it")
 	fl.DurationVar(&e.PerToken, "per-token", 0, "more for each prompt token read in it")
 	fl.IntVar(&e.Chunk, "chunk", 0, "prompt tokens read in one step at most")
 	fl.IntVar(&e.TokensPerStep, "tokens-per-step", 0, "tokens that one step gives a sequence")
@@ -89,7 +92,8 @@ func (f *simFlags) simConfig(changed func(string) bool) (sim.Config, error) {
 	for name, take := range map[string]func(){
 		"slots": func() { c.Engine.Slots = given.Slots }, "step": func() { c.Engine.Step = given.Step },
 		"per-sequence": func() { c.Engine.PerSequence = given.PerSequence }, "per-token": func() { c.Engine.PerToken = given.PerToken },
-		"chunk": func() { c.Engine.Chunk = given.Chunk }, "tokens-per-step": func() { c.Engine.TokensPerStep = given.TokensPerStep },
+		"per-kv-token": func() { c.Engine.PerKVToken = given.PerKVToken },
+		"chunk":        func() { c.Engine.Chunk = given.Chunk }, "tokens-per-step": func() { c.Engine.TokensPerStep = given.TokensPerStep },
 		"kv-tokens": func() { c.Engine.KVTokens = given.KVTokens }, "cache-tokens": func() { c.Engine.CacheTokens = given.CacheTokens },
 	} {
 		if changed(name) {
