@@ -186,7 +186,7 @@ func again(t testing.TB, api API, ev *Event) Event {
 
 func TestEventSurvivesWritingAndReading(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
-	for range 2000 {
+	for range 500 {
 		for _, api := range []API{Chat, Completions, Responses, Messages, Gemini} {
 			ev := someEvent(rng, api, func() []byte { return oddWords[rng.IntN(len(oddWords))] })
 			if diff := cmp.Diff(ev, again(t, api, &ev), sameEvent); diff != "" {

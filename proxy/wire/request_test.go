@@ -193,7 +193,7 @@ func someRequest(rng *rand.Rand, api API) Request {
 
 func TestRequestSurvivesWritingAndReading(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
-	for range 500 {
+	for range 200 {
 		for _, api := range []API{Chat, Completions, Responses, Messages, Gemini} {
 			r := someRequest(rng, api)
 			body, err := For(api).AppendRequest(nil, &r)
