@@ -91,10 +91,10 @@ func (f *simFlags) simConfig(changed func(string) bool) (sim.Config, error) {
 	c.Engine = engine
 	for name, take := range map[string]func(){
 		"slots": func() { c.Engine.Slots = given.Slots }, "step": func() { c.Engine.Step = given.Step },
-		"per-sequence": func() { c.Engine.PerSequence = given.PerSequence }, "per-token": func() { c.Engine.PerToken = given.PerToken },
-		"per-kv-token": func() { c.Engine.PerKVToken = given.PerKVToken },
-		"chunk":        func() { c.Engine.Chunk = given.Chunk }, "tokens-per-step": func() { c.Engine.TokensPerStep = given.TokensPerStep },
-		"kv-tokens": func() { c.Engine.KVTokens = given.KVTokens }, "cache-tokens": func() { c.Engine.CacheTokens = given.CacheTokens },
+		"per-sequence": func() { c.Engine.PerSequence = given.PerSequence }, "per-kv-token": func() { c.Engine.PerKVToken = given.PerKVToken },
+		"per-token": func() { c.Engine.PerToken = given.PerToken }, "chunk": func() { c.Engine.Chunk = given.Chunk },
+		"tokens-per-step": func() { c.Engine.TokensPerStep = given.TokensPerStep }, "kv-tokens": func() { c.Engine.KVTokens = given.KVTokens },
+		"cache-tokens": func() { c.Engine.CacheTokens = given.CacheTokens },
 	} {
 		if changed(name) {
 			take()
