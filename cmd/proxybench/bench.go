@@ -194,7 +194,8 @@ func (b *bench) memory(ctx context.Context, r *result, name string) (float64, er
 	if err != nil {
 		return 0, err
 	}
-	const spread, gap, events = 3 * time.Second, 500 * time.Millisecond, 20
+	const events = 20
+	spread, gap := b.Hold*3/10, b.Hold/events
 	read := make(chan error, 1)
 	go func() {
 		read <- b.read(r, s, order{Streams: b.Open, Repeat: 1, Events: events, Gap: gap, Body: b.Body, Spread: spread}, nil)

@@ -37,6 +37,7 @@ type size struct {
 	Repeat  int           // streams that each worker reads in a round, one after another
 	Rounds  int           // each has every subject once, in changing order
 	Open    int           // streams open at a time while memory is measured
+	Hold    time.Duration // for which each of those stays open
 	Body    int           // bytes of a request's prompt
 }
 
@@ -58,14 +59,15 @@ func run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer
 	fl.IntVar(&s.Repeat, "repeat", 6, "streams that follow each other in a round, for each of those at a time")
 	fl.IntVar(&s.Rounds, "rounds", 5, "rounds; each measures every subject once, in changing order")
 	fl.IntVar(&s.Open, "open", 2000, "streams open at a time while memory is measured; 0 leaves it out")
+	fl.DurationVar(&s.Hold, "hold", 10*time.Second, "time for which each of those stays open")
 	fl.IntVar(&s.Body, "body", 4096, "bytes of a request's prompt")
 	weir := fl.String("weir", "", "weir binary (default: built from this module)")
-	keep := fl.String("profile", "", "also write weir's CPU profile of the whole run to this file; weir then runs inside proxybench's own process image")
+	keep := fl.String("profile", "", "write weir's CPU profile of the rounds to this file; its parts are then put together by proxybench itself")
 	if err := fl.Parse(args); err != nil {
 		return exitUsage
 	}
-	if fl.NArg() > 0 || s.Streams < 1 || s.Events < 1 || s.Repeat < 1 || s.Rounds < 1 || s.Gap < 0 || s.Open < 0 || s.Body < 0 {
-		fmt.Fprintln(errOut, "proxybench: takes flags only, and counts of at least 1; see -help")
+	if fl.NArg() > 0 || s.Streams < 1 || s.Events < 1 || s.Repeat < 1 || s.Rounds < 1 || s.Gap < 0 || s.Open < 0 || s.Hold < time.Second || s.Body < 0 {
+		fmt.Fprintln(errOut, "proxybench: takes flags only, counts of at least 1 and a hold of at least 1s; see -help")
 		return exitUsage
 	}
 	b := &bench{size: s, weir: *weir, profile: *keep, progress: errOut}

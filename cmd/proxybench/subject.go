@@ -67,7 +67,11 @@ func (b *bench) startWeir() (*process, error) {
 	db := filepath.Join(b.dir, fmt.Sprintf("weir-%d.db", len(b.databases)))
 	b.databases = append(b.databases, db)
 	if b.profile != "" {
-		return startRole("weir", b.origin.url, db, b.profile)
+		profile := b.profile
+		if len(b.databases) > 1 {
+			profile = os.DevNull // that of the rounds is written
+		}
+		return startRole("weir", b.origin.url, db, profile)
 	}
 	return startProcess(exec.Command(b.weir, "proxy", "--upstream", b.origin.url, "--listen", "127.0.0.1:0", "--db", db))
 }

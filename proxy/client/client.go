@@ -105,6 +105,8 @@ func Point(base string) []Lines {
 	return []Lines{
 		{"Claude Code", []string{"ANTHROPIC_BASE_URL=" + base + " claude"}},
 		{"Codex", []string{"codex -c model_provider=weir -c '" + provider + "'"}},
+		{"opencode", []string{"OPENAI_BASE_URL=" + v1 + " ANTHROPIC_BASE_URL=" + v1 + " opencode"}},
+		{"Cline", []string{"cline auth openai-compatible -k KEY -m MODEL -b " + v1}},
 		{"OpenAI SDKs", []string{"OPENAI_BASE_URL=" + v1}},
 		{"Anthropic SDKs", []string{"ANTHROPIC_BASE_URL=" + base}},
 		{"Gemini CLI", []string{"GOOGLE_GEMINI_BASE_URL=" + base + " gemini"}},
