@@ -372,11 +372,18 @@ func (r *Recorder) inFlight(tx *sql.Tx, batch []sdktrace.ReadOnlySpan) (settle f
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	ended := make(map[[8]byte]bool, len(batch))
+	var remove, insert *sql.Stmt // each is parsed once a batch, if at all
 	for _, s := range batch {
 		id := [8]byte(s.SpanContext().SpanID())
 		ended[id] = true
 		if o := r.open[id]; o != nil && o.kept {
-			if _, err := tx.Exec("DELETE FROM in_flight WHERE span_id = ?", id[:]); err != nil {
+			if remove == nil {
+				if remove, err = tx.Prepare("DELETE FROM in_flight WHERE span_id = ?"); err != nil {
+					return nil, err
+				}
+				defer remove.Close()
+			}
+			if _, err := remove.Exec(id[:]); err != nil {
 				return nil, err
 			}
 		}
@@ -401,8 +408,13 @@ func (r *Recorder) inFlight(tx *sql.Tx, batch []sdktrace.ReadOnlySpan) (settle f
 		if err != nil {
 			return nil, err
 		}
-		if _, err := tx.Exec("INSERT OR REPLACE INTO in_flight (span_id, trace_id, writer, start_ns, properties) VALUES (?, ?, ?, ?, ?)",
-			id[:], o.trace[:], r.writer, o.start.UnixNano(), string(b)); err != nil {
+		if insert == nil {
+			if insert, err = tx.Prepare("INSERT OR REPLACE INTO in_flight (span_id, trace_id, writer, start_ns, properties) VALUES (?, ?, ?, ?, ?)"); err != nil {
+				return nil, err
+			}
+			defer insert.Close()
+		}
+		if _, err := insert.Exec(id[:], o.trace[:], r.writer, o.start.UnixNano(), string(b)); err != nil {
 			return nil, err
 		}
 		kept = append(kept, o)
