@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -51,7 +52,9 @@ func serveUntilEOF(h http.Handler, in io.Reader, out io.Writer) error {
 	go func() { served <- server.Serve(l) }()
 	_, _ = io.Copy(io.Discard, in) // ends with the benchmark, however that ends
 	server.Close()
-	<-served
+	if err := <-served; !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
 	return nil
 }
 
