@@ -113,6 +113,10 @@ func TestHeadersComeAtOnceOrWithTheFirstToken(t *testing.T) {
 				ask(s, httptest.NewRecorder(), api, request(api, true))
 				rec := (*records)[0]
 				first, _ := rec.FirstToken()
+				opens := api == wire.Chat || api == wire.Responses || api == wire.Messages
+				if (rec.Events[0].What == Opening) != opens {
+					t.Errorf("%s: %s begins with %q", row.name, api, rec.Events[0].What)
+				}
 				want := rec.Body
 				if row.hold {
 					want = first.After
