@@ -64,6 +64,7 @@ type process struct {
 	role  bool // a copy of this program, which ends with its standard input
 	in    io.WriteCloser
 	lines *bufio.Scanner
+	rest  sync.Once // of the lines: somebody reads them to their end
 	err   *tail
 }
 
@@ -128,16 +129,24 @@ func (p *process) ask(order, answer any) error {
 	return json.Unmarshal(p.lines.Bytes(), answer)
 }
 
+// drain reads what else a part says, or a full pipe would hold it up. Nobody
+// else may read its lines from then on.
+func (p *process) drain() {
+	p.rest.Do(func() {
+		go func() {
+			for p.lines.Scan() {
+			}
+		}()
+	})
+}
+
 // stop ends a part and waits for it.
 func (p *process) stop() {
 	p.in.Close()
 	if !p.role {
 		_ = p.cmd.Process.Signal(syscall.SIGTERM)
 	}
-	go func() {
-		for p.lines.Scan() { // or a full pipe would hold it up
-		}
-	}()
+	p.drain()
 	_ = p.cmd.Wait() // that it was ended by a signal is no news
 }
 

@@ -51,15 +51,9 @@ func (b *bench) startSubject(name string) (subject, error) {
 	}
 	s.url, err = s.address()
 	if err == nil {
-		go drain(s.process)
+		s.process.drain()
 	}
 	return s, err
-}
-
-// drain reads what else a part says, or a full pipe would hold it up.
-func drain(p *process) {
-	for p.lines.Scan() {
-	}
 }
 
 // startWeir starts weir as a user does, recording into a database of its own.
@@ -169,7 +163,7 @@ func (b *bench) startNginx() (subject, error) {
 	if s.process, err = startProcess(exec.Command(b.nginx, "-c", conf, "-p", dir)); err != nil {
 		return s, err
 	}
-	go drain(s.process)
+	s.process.drain()
 	s.url = "http://" + at
 	for range 100 {
 		resp, err := http.Post(s.url, "", nil)
