@@ -23,17 +23,18 @@ type Decoder struct {
 	next func() (struct{}, bool)
 	stop func()
 
-	in     []byte // fed, not yet read
-	out    []byte // decoded by the present call
-	err    error
-	closed bool
+	in      []byte // fed, not yet read
+	out     []byte // decoded by the present call
+	decoded int    // bytes that all codings gave in the present call
+	err     error
+	closed  bool
 }
 
 // What a decoder takes at most. Both are far above what a server that means
 // well sends.
 const (
 	maxCodings = 3        // one over the other
-	maxDecoded = 16 << 20 // bytes of one Decode
+	maxDecoded = 16 << 20 // bytes of one Decode, of all codings together
 )
 
 // NewDecoder makes a decoder for a Content-Encoding header: gzip, deflate, br,
@@ -82,6 +83,22 @@ func (s source) Read(p []byte) (int, error) {
 	return n, nil
 }
 
+// metered counts what a coding gives, and ends at a bomb: one that another
+// coding reads may have no output at all.
+type metered struct {
+	d *Decoder
+	r io.Reader
+}
+
+func (m metered) Read(p []byte) (int, error) {
+	if m.d.decoded > maxDecoded {
+		return 0, fmt.Errorf("a few bytes stand for more than %d MiB", maxDecoded>>20)
+	}
+	n, err := m.r.Read(p)
+	m.d.decoded += n
+	return n, err
+}
+
 // run decodes until the end, an error, or Close.
 func (d *Decoder) run(codings []string, yield func(struct{}) bool) {
 	var r io.Reader = source{d, yield}
@@ -92,7 +109,7 @@ func (d *Decoder) run(codings []string, yield func(struct{}) bool) {
 			d.err = err
 			break
 		}
-		r = next
+		r = metered{d, next}
 		if end != nil {
 			closers = append(closers, end)
 		}
@@ -101,11 +118,8 @@ func (d *Decoder) run(codings []string, yield func(struct{}) bool) {
 	for d.err == nil {
 		n, err := r.Read(buf)
 		d.out = append(d.out, buf[:n]...)
-		switch {
-		case err != nil:
+		if err != nil {
 			d.err = err
-		case len(d.out) > maxDecoded:
-			d.err = fmt.Errorf("a few bytes stand for more than %d MiB", maxDecoded>>20)
 		}
 	}
 	for _, end := range closers {
@@ -158,7 +172,7 @@ func (d *Decoder) Decode(p []byte) ([]byte, error) {
 	if d.closed || d.err != nil {
 		return nil, d.ended()
 	}
-	d.in, d.out = p, d.out[:0]
+	d.in, d.out, d.decoded = p, d.out[:0], 0
 	d.next()
 	return d.out, d.ended()
 }

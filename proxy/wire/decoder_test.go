@@ -230,6 +230,26 @@ func TestDecoderStopsAtABomb(t *testing.T) {
 	}
 }
 
+// A bomb in a bomb: what the inner coding reads is bounded too, though it has
+// no output. The name in a gzip header has no end here.
+func TestDecoderStopsAtABombWithoutOutput(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	endless := append([]byte{0x1f, 0x8b, 8, 1 << 3, 0, 0, 0, 0, 0, 0}, bytes.Repeat([]byte("n"), 3*maxDecoded)...)
+	body := encode(t, encoders[0].over, string(endless))
+	d, err := NewDecoder("gzip, gzip")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	out, err := d.Decode(body)
+	if len(out) > 0 || err == nil {
+		t.Fatalf("%d bytes: gave %d bytes, %v", len(body), len(out), err)
+	}
+	if d.decoded > maxDecoded+64<<10 {
+		t.Errorf("decoded %d bytes before it stopped", d.decoded)
+	}
+}
+
 func TestDecoderMayBeClosedAtAnyPoint(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	for _, e := range encoders {

@@ -80,6 +80,11 @@ func TestEventsSayWhatTheyHold(t *testing.T) {
 		{"reasoning delta", Responses, `{"type":"response.reasoning_text.delta","delta":"a"}`, KindReasoning, "reasoning=a"},
 		{"refusal delta", Responses, `{"type":"response.refusal.delta","delta":"no"}`, KindRefusal, "refusal=no"},
 		{"arguments delta", Responses, `{"type":"response.function_call_arguments.delta","output_index":2,"delta":"{}"}`, KindTool, "tool[2]=::{}"},
+		{"a shell command is a tool's", Responses, `{"type":"response.shell_call_command.delta","output_index":1,"delta":"ls"}`, KindTool, "tool[1]=::ls"},
+		{"custom tool's input", Responses, `{"type":"response.custom_tool_call_input.delta","output_index":1,"delta":"ls"}`, KindTool, "tool[1]=::ls"},
+		{"arguments delta empty", Responses, `{"type":"response.function_call_arguments.delta","output_index":1,"delta":""}`, 0, ""},
+		{"a search under way is no token", Responses, `{"type":"response.web_search_call.searching","output_index":0}`, 0, ""},
+		{"[DONE] after Responses is nothing", Responses, `[DONE]`, 0, ""},
 		{"completed", Responses, `{"type":"response.completed","response":{"id":"r1","status":"completed","usage":{"input_tokens":3,"output_tokens":4,"input_tokens_details":{"cached_tokens":2}}}}`, 0, "id=r1 finish=completed in=3 read=2 out=4 terminal"},
 		{"incomplete", Responses, `{"type":"response.incomplete","response":{"incomplete_details":{"reason":"max_output_tokens"}}}`, 0, "finish=max_output_tokens terminal"},
 		{"failed", Responses, `{"type":"response.failed","response":{"error":{"code":"server_error","message":"boom"}}}`, 0, "finish=failed terminal error=/server_error/boom"},
@@ -100,6 +105,10 @@ func TestEventsSayWhatTheyHold(t *testing.T) {
 		{"message_delta", Messages, `{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":15}}`, 0, "finish=end_turn out=15"},
 		{"message_stop", Messages, `{"type":"message_stop"}`, 0, "terminal"},
 		{"overloaded in the stream", Messages, `{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}`, 0, "error=overloaded_error//Overloaded"},
+		{"[DONE] after Messages is nothing", Messages, `[DONE]`, 0, ""},
+		{"usage null in message_delta", Messages, `{"type":"message_delta","delta":{"stop_reason":null},"usage":null}`, 0, ""},
+		{"a server's tool names itself", Messages, `{"type":"content_block_start","index":1,"content_block":{"type":"server_tool_use","id":"s1","name":"web_search","input":{}}}`, KindTool, "tool[1]=s1:web_search:"},
+		{"what a server's tool found is no token", Messages, `{"type":"content_block_start","index":2,"content_block":{"type":"web_search_tool_result","tool_use_id":"s1","content":[]}}`, 0, ""},
 		{"an event of Anthropic's future", Messages, `{"type":"hologram"}`, 0, "unknown"},
 
 		// Gemini.
@@ -107,6 +116,9 @@ func TestEventsSayWhatTheyHold(t *testing.T) {
 		{"gemini thought", Gemini, `{"candidates":[{"content":{"parts":[{"text":"hm","thought":true}]}}]}`, KindReasoning, "reasoning=hm"},
 		{"gemini call", Gemini, `{"candidates":[{"content":{"parts":[{"functionCall":{"name":"grep","args":{"a":1}}}]}}]}`, KindTool, `tool[-1]=:grep:{"a":1}`},
 		{"gemini end", Gemini, `{"candidates":[{"content":{"parts":[{"text":""}]},"finishReason":"STOP"}],"usageMetadata":{"promptTokenCount":3,"candidatesTokenCount":4,"thoughtsTokenCount":5,"cachedContentTokenCount":2}}`, 0, "finish=STOP in=3 read=2 out=9 think=5 terminal"},
+		{"gemini code to run", Gemini, `{"candidates":[{"content":{"parts":[{"executableCode":{"language":"PYTHON","code":"1+1"}}]}}]}`, KindTool, "tool[-1]=::1+1"},
+		{"gemini as Code Assist wraps it", Gemini, `{"response":{"candidates":[{"content":{"parts":[{"text":"a"}]}}],"modelVersion":"g"}}`, KindText, "model=g text=a"},
+		{"[DONE] after Gemini is nothing", Gemini, `[DONE]`, 0, ""},
 		{"gemini blocked prompt", Gemini, `{"promptFeedback":{"blockReason":"SAFETY"}}`, 0, "finish=SAFETY terminal"},
 		{"gemini error", Gemini, `{"error":{"code":429,"message":"slow","status":"RESOURCE_EXHAUSTED"}}`, 0, "error=RESOURCE_EXHAUSTED//slow"},
 	} {

@@ -182,7 +182,7 @@ func geminiParts(v gjson.Result) []Part {
 		switch {
 		case p.Get("functionCall").Exists():
 			c := p.Get("functionCall")
-			parts = append(parts, Part{Kind: KindTool, ID: stringOf(c.Get("id")), Name: stringOf(c.Get("name")), Arguments: c.Get("args").Raw})
+			parts = append(parts, Part{Kind: KindTool, ID: stringOf(c.Get("id")), Name: stringOf(c.Get("name")), Arguments: rawOf(c.Get("args"))})
 		case p.Get("functionResponse").Exists():
 			c := p.Get("functionResponse")
 			parts = append(parts, Part{Kind: KindToolResult, ID: stringOf(c.Get("id")), Name: stringOf(c.Get("name")), Text: geminiResult(c.Get("response"))})
@@ -204,7 +204,7 @@ func geminiResult(v gjson.Result) string {
 	if o := v.Get("output"); o.Type == gjson.String {
 		return stringOf(o)
 	}
-	return v.Raw
+	return rawOf(v)
 }
 
 func (gemini) AppendRequest(dst []byte, r *Request) ([]byte, error) {

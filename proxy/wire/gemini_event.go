@@ -2,6 +2,9 @@ package wire
 
 func (gemini) ParseEvent(ev *Event, f Frame) error {
 	ev.reset()
+	if isDone(f.Data) { // some gateways end this stream as they end OpenAI's
+		return nil
+	}
 	c, err := walkEvent(f)
 	if err != nil {
 		return err

@@ -32,6 +32,9 @@ func stringOf(v gjson.Result) string {
 	return string(alias(v.Str))
 }
 
+// rawOf copies a value's JSON out of the body; empty where there is none.
+func rawOf(v gjson.Result) string { return string(alias(v.Raw)) }
+
 // walk starts a cursor at a value; at one that is not there, it reads null.
 func walk(v gjson.Result) *cursor {
 	if v.Raw == "" {

@@ -143,8 +143,8 @@ func anthropicParts(content gjson.Result) []Part {
 			parts = append(parts, Part{Kind: KindText, Text: stringOf(b.Get("text"))})
 		case "thinking":
 			parts = append(parts, Part{Kind: KindReasoning, Text: stringOf(b.Get("thinking"))})
-		case "tool_use", "server_tool_use":
-			parts = append(parts, Part{Kind: KindTool, ID: stringOf(b.Get("id")), Name: stringOf(b.Get("name")), Arguments: b.Get("input").Raw})
+		case "tool_use", "server_tool_use", "mcp_tool_use":
+			parts = append(parts, Part{Kind: KindTool, ID: stringOf(b.Get("id")), Name: stringOf(b.Get("name")), Arguments: rawOf(b.Get("input"))})
 		case "tool_result":
 			parts = append(parts, Part{Kind: KindToolResult, ID: stringOf(b.Get("tool_use_id")), Text: contentText(b.Get("content"))})
 		default:

@@ -14,6 +14,9 @@ type anthropicEvent struct {
 
 func (messages) ParseEvent(ev *Event, f Frame) error {
 	ev.reset()
+	if isDone(f.Data) { // some gateways end this stream as they end OpenAI's
+		return nil
+	}
 	c, err := walkEvent(f)
 	if err != nil {
 		return err

@@ -218,6 +218,57 @@ func TestRequestSurvivesWritingAndReading(t *testing.T) {
 	}
 }
 
+// What was read is the caller's: the body's memory may be used again.
+func TestNothingReadFromABodyAliasesIt(t *testing.T) {
+	rng := rand.New(rand.NewPCG(15, 16))
+	for range 100 {
+		for _, api := range []API{Chat, Completions, Responses, Messages, Gemini} {
+			r := someRequest(rng, api)
+			body, err := For(api).AppendRequest(nil, &r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got Request
+			if err := For(api).ParseRequest(&got, body); err != nil {
+				t.Fatal(err)
+			}
+			clear(body)
+			if diff := cmp.Diff(r, got); diff != "" {
+				t.Fatalf("%s, a request:\n%s", api, diff)
+			}
+			a := someAnswer(rng, api, func() string { return string(oddWords[rng.IntN(len(oddWords))]) })
+			body = For(api).AppendAnswer(nil, &a)
+			var answer Answer
+			if err := For(api).ParseAnswer(&answer, body); err != nil {
+				t.Fatal(err)
+			}
+			clear(body)
+			if diff := cmp.Diff(a, answer, cmpopts.EquateEmpty()); diff != "" {
+				t.Fatalf("%s, an answer:\n%s", api, diff)
+			}
+			body = []byte(`{"error":{"type":"t","code":"c","message":"m"}}`)
+			e, _ := For(api).ParseError(body)
+			clear(body)
+			if e != (Error{Type: "t", Code: "c", Message: "m"}) {
+				t.Fatalf("%s, an error: %+v", api, e)
+			}
+		}
+	}
+	for _, row := range []struct{ body, want string }{
+		{`{"contents":[{"parts":[{"functionResponse":{"name":"f","response":{"n":1}}}]}]}`, `{"n":1}`},
+	} {
+		body := []byte(row.body)
+		var r Request
+		if err := For(Gemini).ParseRequest(&r, body); err != nil {
+			t.Fatal(err)
+		}
+		clear(body)
+		if got := r.Messages[0].Parts[0].Text; got != row.want {
+			t.Errorf("a result that is an object: %q", got)
+		}
+	}
+}
+
 func TestExtraStandsOverWhatAnAPIWouldSay(t *testing.T) {
 	for _, api := range []API{Chat, Completions, Responses, Messages, Gemini} {
 		r := Request{Head: Head{Model: "m", Temperature: F(1)}, Messages: []Message{{User, []Part{textPart("a")}}},

@@ -111,13 +111,12 @@ func responsesItem(item gjson.Result) (Role, []Part) {
 		}
 		return Assistant, []Part{{Kind: KindReasoning, Text: text}}
 	case "message", "":
-		role := Role(item.Get("role").Str)
-		switch role {
-		case Assistant:
+		role := User
+		switch item.Get("role").Str {
+		case "assistant":
+			role = Assistant
 		case "system", "developer":
 			role = "system"
-		default:
-			role = User
 		}
 		return role, responsesContent(item.Get("content"))
 	}

@@ -107,11 +107,6 @@ func (ev *Event) responses(e *responsesEvent, data []byte) {
 		ev.Reasoning = e.delta
 	case "response.refusal.delta":
 		ev.Refusal = e.delta
-	case "response.function_call_arguments.delta", "response.custom_tool_call_input.delta",
-		"response.mcp_call_arguments.delta", "response.code_interpreter_call_code.delta":
-		if len(e.delta) > 0 {
-			ev.Tools = append(ev.Tools, ToolDelta{Index: e.index, Arguments: e.delta})
-		}
 	case "response.output_item.added":
 		if len(e.name) > 0 {
 			ev.Tools = append(ev.Tools, ToolDelta{Index: e.index, ID: e.callID, Name: e.name})
@@ -135,10 +130,21 @@ func (ev *Event) responses(e *responsesEvent, data []byte) {
 			ev.Err.Type = ""
 		}
 	default:
+		if len(e.delta) > 0 && isCallDelta(ev.Type) {
+			ev.Tools = append(ev.Tools, ToolDelta{Index: e.index, Arguments: e.delta})
+			return
+		}
 		// A gateway's error in the form of chat completions has no type.
 		ev.Err = failure
 		ev.Unknown = failure == nil && !announces(ev.Type)
 	}
+}
+
+// isCallDelta says whether an event holds a piece of what the model writes for
+// a tool, whichever the tool: "response.function_call_arguments.delta",
+// "response.custom_tool_call_input.delta", "response.shell_call_command.delta".
+func isCallDelta(kind []byte) bool {
+	return bytes.HasSuffix(kind, []byte(".delta")) && bytes.Contains(kind, []byte("_call_"))
 }
 
 // announces says whether an event of Responses that has no output is one of

@@ -57,10 +57,10 @@ var paths = []struct {
 // verbRoute reads a path of Google's: a model, a colon and what it shall do.
 // Vertex serves Claude that way too, in Anthropic's dialect.
 func verbRoute(path, verb string) Route {
-	model := path[strings.LastIndexByte(path, '/')+1:]
-	publisher, name, ok := strings.Cut(path, "/models/")
-	if ok {
-		model = name
+	path = "/" + path // it may lack its own
+	publisher, model, ok := strings.Cut(path, "/models/")
+	if !ok {
+		_, model, _ = strings.Cut(path, "/tunedModels/") // Code Assist has the model in the body
 	}
 	r := Route{API: Gemini, Operation: OpOther, Model: model}
 	switch verb {

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"math/rand/v2"
 	"strings"
 	"testing"
 
@@ -119,6 +120,33 @@ func TestSplitterAgreesWithAnotherReader(t *testing.T) {
 		}
 		if diff := cmp.Diff(want, frames(SSE, 0, body, 11)); diff != "" {
 			t.Errorf("%.60q:\n%s", body, diff)
+		}
+	}
+}
+
+// Streams of lines drawn at random, with all line ends, by the same oracle.
+func TestSplitterAgreesWithAnotherReaderOnAnyLines(t *testing.T) {
+	rng := rand.New(rand.NewPCG(17, 18))
+	lines := []string{"data: a", "data:b", "data: {\"x\":\"你好\"}", "event: x", "event:y", ": comment", ":", "id: 7", "foo: bar", "datax: 1", "data : no"}
+	for range 3000 {
+		var b strings.Builder
+		end := []string{"\n", "\r\n", "\r"}[rng.IntN(3)]
+		for range rng.IntN(8) + 1 {
+			for range rng.IntN(5) {
+				b.WriteString(lines[rng.IntN(len(lines))] + end)
+			}
+			b.WriteString("data: z" + end + end) // so that no event is without data, which the oracle yields
+		}
+		body := b.String()
+		var want []kept
+		for ev, err := range sse.Read(strings.NewReader(body), nil) {
+			if err != nil {
+				t.Fatalf("%q: %v", body, err)
+			}
+			want = append(want, kept{Event: ev.Type, Data: ev.Data})
+		}
+		if diff := cmp.Diff(want, frames(SSE, 0, body, rng.IntN(len(body))+1)); diff != "" {
+			t.Fatalf("%q:\n%s", body, diff)
 		}
 	}
 }

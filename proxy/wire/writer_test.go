@@ -75,3 +75,73 @@ func eachFrameIsOneLine(t *testing.T, framing Framing, body []byte) {
 		t.Errorf("the stream ends in the midst of a frame: %s", body)
 	}
 }
+
+// What clients that read strictly hold a stream to: Responses numbers its
+// events without a gap; Messages opens, feeds and closes its blocks in order,
+// one at a time; both name each event twice and alike.
+func TestWriterNumbersWhatItWrites(t *testing.T) {
+	type numbered struct {
+		Type           string `json:"type"`
+		SequenceNumber *int   `json:"sequence_number"`
+		Index          *int   `json:"index"`
+		OutputIndex    *int   `json:"output_index"`
+	}
+	read := func(api API, body []byte) (all []numbered) {
+		s := NewSplitter(SSE, 0)
+		s.Feed(body, func(f Frame) {
+			var n numbered
+			if err := json.Unmarshal(f.Data, &n); err != nil {
+				t.Fatalf("%s: %v: %s", api, err, f.Data)
+			}
+			if n.Type != string(f.Event) {
+				t.Errorf("%s: event %q has the type %q", api, f.Event, n.Type)
+			}
+			all = append(all, n)
+		})
+		return all
+	}
+
+	failed := func(api API) []byte {
+		w := NewWriter(For(api), "id-1", "model-x", Usage{}, WriterOptions{})
+		b := w.Text(w.Open(nil), "a")
+		return w.Error(b, &Error{Type: "overloaded_error", Message: "m"})
+	}
+	for _, body := range [][]byte{writeStream(Responses, SSE), failed(Responses)} {
+		open := -1
+		for i, n := range read(Responses, body) {
+			if n.SequenceNumber == nil || *n.SequenceNumber != i {
+				t.Errorf("event %d (%s) has another number", i, n.Type)
+			}
+			switch {
+			case n.OutputIndex == nil:
+			case n.Type == "response.output_item.added":
+				if open++; *n.OutputIndex != open {
+					t.Errorf("event %d opens item %d, want %d", i, *n.OutputIndex, open)
+				}
+			case *n.OutputIndex != open:
+				t.Errorf("event %d (%s) is of item %d, and %d is under way", i, n.Type, *n.OutputIndex, open)
+			}
+		}
+	}
+	for _, body := range [][]byte{writeStream(Messages, SSE), failed(Messages)} {
+		next, open := 0, false
+		for i, n := range read(Messages, body) {
+			if n.Index == nil {
+				continue
+			}
+			if n.Type == "content_block_start" {
+				if open {
+					t.Errorf("event %d opens a block in a block", i)
+				}
+				open = true
+			}
+			if !open || *n.Index != next {
+				t.Errorf("event %d (%s) is of block %d; open: %v, next: %d", i, n.Type, *n.Index, open, next)
+			}
+			if n.Type == "content_block_stop" {
+				open = false
+				next++
+			}
+		}
+	}
+}
