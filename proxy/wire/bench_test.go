@@ -49,6 +49,27 @@ func BenchmarkEvent(b *testing.B) {
 	}
 }
 
+// BenchmarkWriter writes answers of 4,000 pieces; the figures are of one answer.
+func BenchmarkWriter(b *testing.B) {
+	for _, api := range []API{Chat, Responses, Messages, Gemini} {
+		b.Run(string(api), func(b *testing.B) {
+			var dst []byte
+			n := 0
+			b.ReportAllocs()
+			for b.Loop() {
+				w := NewWriter(For(api), "id-1", "model-x", Usage{Input: N(9)}, WriterOptions{Framing: SSE, Usage: true})
+				dst = w.Open(dst[:0])
+				for range 4000 {
+					dst = w.Text(dst, " stream")
+				}
+				dst = w.Close(dst, "stop", Usage{Input: N(9), Output: N(4000)})
+				n = len(dst)
+			}
+			b.SetBytes(int64(n))
+		})
+	}
+}
+
 func BenchmarkSplitter(b *testing.B) {
 	for _, size := range []int{32, 256, 4 << 10, 64 << 10} {
 		b.Run(fmt.Sprintf("data-%d", size), func(b *testing.B) {

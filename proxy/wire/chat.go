@@ -2,7 +2,7 @@ package wire
 
 import (
 	"encoding/json"
-	"fmt"
+	"strings"
 
 	"github.com/tidwall/gjson"
 )
@@ -155,11 +155,12 @@ func (c chat) ParseRequest(r *Request, body []byte) error {
 	if err != nil {
 		return err
 	}
+	var system lines
 	for _, m := range elements(doc.Get("messages")) {
 		switch m.Get("role").Str {
 		case "system", "developer":
 			if len(r.Messages) == 0 {
-				r.System = joinLines(r.System, contentText(m.Get("content")))
+				system.add(contentText(m.Get("content")))
 				continue
 			}
 			r.Messages = append(r.Messages, Message{Role: User, Parts: contentParts(m.Get("content"))})
@@ -184,6 +185,7 @@ func (c chat) ParseRequest(r *Request, body []byte) error {
 			r.Messages = append(r.Messages, Message{Role: User, Parts: contentParts(m.Get("content"))})
 		}
 	}
+	r.System = system.joined()
 	for _, t := range elements(doc.Get("tools")) {
 		r.Tools = append(r.Tools, toolOf(t.Get("function"), "parameters"))
 	}
@@ -299,16 +301,21 @@ func contentParts(v gjson.Result) []Part {
 
 // contentText is the words of a content, whatever its form.
 func contentText(v gjson.Result) string {
-	var all string
+	var all lines
 	for _, p := range contentParts(v) {
-		all = joinLines(all, p.Text)
+		all.add(p.Text)
 	}
-	return all
+	return all.joined()
 }
 
-func joinLines(a, b string) string {
-	if a == "" || b == "" {
-		return a + b
+// lines are texts that become one, a line break between them.
+type lines []string
+
+// add adds a text, unless it is empty.
+func (l *lines) add(s string) {
+	if s != "" {
+		*l = append(*l, s)
 	}
-	return fmt.Sprintf("%s\n%s", a, b)
 }
+
+func (l lines) joined() string { return strings.Join(l, "\n") }

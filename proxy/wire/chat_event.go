@@ -126,7 +126,7 @@ func chatContent(ev *Event, c *cursor) {
 				for c.array(); c.element(); {
 					for c.object(); c.field(); {
 						if string(c.name) == "text" {
-							ev.Reasoning = joinBytes(ev.Reasoning, c.text(ev))
+							ev.addReasoning(c.text(ev))
 						} else {
 							c.skip()
 						}

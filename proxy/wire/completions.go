@@ -36,11 +36,11 @@ func (c completions) ParseRequest(r *Request, body []byte) error {
 		return err
 	}
 	if prompt := doc.Get("prompt"); prompt.Exists() {
-		var text string
+		var text lines
 		for _, s := range stringList(prompt) {
-			text = joinLines(text, s)
+			text.add(s)
 		}
-		r.Messages = []Message{{Role: User, Parts: []Part{{Kind: KindText, Text: text}}}}
+		r.Messages = []Message{{Role: User, Parts: []Part{{Kind: KindText, Text: text.joined()}}}}
 	}
 	return nil
 }
@@ -48,17 +48,18 @@ func (c completions) ParseRequest(r *Request, body []byte) error {
 // AppendRequest writes a whole conversation as one prompt, since the API has
 // no messages.
 func (completions) AppendRequest(dst []byte, r *Request) ([]byte, error) {
-	prompt := r.System
+	var prompt lines
+	prompt.add(r.System)
 	for _, m := range r.Messages {
 		for _, p := range m.Parts {
-			prompt = joinLines(prompt, p.Text)
+			prompt.add(p.Text)
 			if p.Kind == KindTool {
-				prompt = joinLines(prompt, p.Name+" "+p.Arguments)
+				prompt.add(p.Name + " " + p.Arguments)
 			}
 		}
 	}
 	f := newFields(r)
-	f.string("prompt", prompt)
+	f.string("prompt", prompt.joined())
 	f.openAI(&r.Head)
 	return f.append(dst)
 }

@@ -39,6 +39,7 @@ func TestEventsSayWhatTheyHold(t *testing.T) {
 	}{
 		// Chat completions and their kin.
 		{"role-only chunk is no token", Chat, `{"id":"c1","model":"m","choices":[{"index":0,"delta":{"role":"assistant","content":""},"finish_reason":null}]}`, 0, "id=c1 model=m"},
+		{"content in parts, as Mistral's thinking models send it", Chat, `{"choices":[{"delta":{"content":[{"type":"thinking","thinking":[{"type":"text","text":"h"},{"type":"text","text":"m"}]},{"type":"text","text":"a\n"},{"type":"text","text":"b"},{"type":"text","text":"c"}]}}]}`, KindText | KindReasoning, "text=a\nbc reasoning=hm"},
 		{"content null is no token", Chat, `{"choices":[{"delta":{"content":null}}]}`, 0, ""},
 		{"delta null is no token", Chat, `{"choices":[{"delta":null}]}`, 0, ""},
 		{"choices null is no token", Chat, `{"choices":null}`, 0, ""},

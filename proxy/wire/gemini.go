@@ -151,9 +151,11 @@ func (f gemini) ParseRequest(r *Request, body []byte) error {
 	if !system.Exists() {
 		system = doc.Get("system_instruction")
 	}
+	var texts lines
 	for _, p := range geminiParts(system.Get("parts")) {
-		r.System = joinLines(r.System, p.Text)
+		texts.add(p.Text)
 	}
+	r.System = texts.joined()
 	for _, c := range elements(doc.Get("contents")) {
 		m := Message{Role: User, Parts: geminiParts(c.Get("parts"))}
 		if c.Get("role").Str == "model" {

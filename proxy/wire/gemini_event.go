@@ -102,7 +102,7 @@ func geminiPart(ev *Event, c *cursor) {
 		}
 	}
 	if thought {
-		ev.Reasoning = joinBytes(ev.Reasoning, text)
+		ev.addReasoning(text)
 	} else {
 		ev.addText(text)
 	}

@@ -108,7 +108,8 @@ func (f messages) ParseRequest(r *Request, body []byte) error {
 	if err != nil {
 		return err
 	}
-	r.System = contentText(doc.Get("system"))
+	var system lines
+	system.add(contentText(doc.Get("system")))
 	for _, t := range elements(doc.Get("tools")) {
 		r.Tools = append(r.Tools, toolOf(t, "input_schema"))
 	}
@@ -119,7 +120,7 @@ func (f messages) ParseRequest(r *Request, body []byte) error {
 			msg.Role = Assistant
 		case "system":
 			if len(r.Messages) == 0 {
-				r.System = joinLines(r.System, contentText(m.Get("content")))
+				system.add(contentText(m.Get("content")))
 				continue
 			}
 		}
@@ -129,6 +130,7 @@ func (f messages) ParseRequest(r *Request, body []byte) error {
 		}
 		r.Messages = append(r.Messages, msg)
 	}
+	r.System = system.joined()
 	return nil
 }
 

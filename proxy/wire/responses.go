@@ -64,6 +64,8 @@ func (f responses) ParseRequest(r *Request, body []byte) error {
 		return err
 	}
 	r.System = stringOf(doc.Get("instructions"))
+	var system lines
+	system.add(r.System)
 	for _, t := range elements(doc.Get("tools")) {
 		r.Tools = append(r.Tools, toolOf(t, "parameters"))
 	}
@@ -77,7 +79,7 @@ func (f responses) ParseRequest(r *Request, body []byte) error {
 		if role == "system" {
 			if len(r.Messages) == 0 {
 				for _, p := range parts {
-					r.System = joinLines(r.System, p.Text)
+					system.add(p.Text)
 				}
 				continue
 			}
@@ -91,6 +93,7 @@ func (f responses) ParseRequest(r *Request, body []byte) error {
 		}
 		r.Messages = append(r.Messages, Message{Role: role, Parts: parts})
 	}
+	r.System = system.joined()
 	return nil
 }
 

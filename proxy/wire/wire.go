@@ -216,25 +216,38 @@ type Event struct {
 	SystemFingerprint []byte
 
 	scratch []byte // strings whose escapes were undone
+
+	text, reasoning joined
 }
 
 // reset makes ev say nothing, keeping its memory.
 func (ev *Event) reset() {
-	*ev = Event{Tools: ev.Tools[:0], scratch: ev.scratch[:0]}
+	*ev = Event{Tools: ev.Tools[:0], scratch: ev.scratch[:0], text: joined{memory: ev.text.memory}, reasoning: joined{memory: ev.reasoning.memory}}
 }
 
-// addText adds text: a frame may hold several pieces of it.
-func (ev *Event) addText(t []byte) { ev.Text = joinBytes(ev.Text, t) }
+// addText and addReasoning add to what the event holds: a frame may hold
+// several pieces of it.
+func (ev *Event) addText(t []byte)      { ev.Text = ev.text.join(ev.Text, t) }
+func (ev *Event) addReasoning(t []byte) { ev.Reasoning = ev.reasoning.join(ev.Reasoning, t) }
 
-// joinBytes joins without copying where one side is empty.
-func joinBytes(a, b []byte) []byte {
+// joined is where pieces of output are put together. A single piece, which is
+// the rule, is not copied.
+type joined struct {
+	memory []byte
+	used   bool // it holds what was joined so far
+}
+
+func (j *joined) join(a, b []byte) []byte {
 	switch {
-	case len(a) == 0:
-		return b
 	case len(b) == 0:
 		return a
+	case len(a) == 0:
+		return b
+	case !j.used:
+		j.memory, j.used = append(j.memory[:0], a...), true
 	}
-	return append(a[:len(a):len(a)], b...)
+	j.memory = append(j.memory, b...)
+	return j.memory
 }
 
 // Output gives the kinds of generated output that the event holds: zero when

@@ -13,7 +13,8 @@ type Writer struct {
 	id    string
 	model string
 
-	parts    []Part // what was written, for the dialects that repeat it
+	parts    []Part // what was begun; with its words where the dialect repeats them
+	said     []byte // the words of the part under way, until it ends
 	open     Kind   // kind of the block or item under way; zero when none is
 	calls    int    // tool calls begun
 	sequence int    // Responses numbers its events
@@ -92,7 +93,6 @@ func (w *Writer) piece(dst []byte, kind Kind, s string) []byte {
 		return dst
 	}
 	dst = w.begin(dst, kind, "", "")
-	w.parts[len(w.parts)-1].Text += s
 	switch w.f.API() {
 	case Messages:
 		return w.block(dst, "content_block_delta", kind, s, ToolDelta{})
@@ -101,6 +101,7 @@ func (w *Writer) piece(dst []byte, kind Kind, s string) []byte {
 		if kind == KindReasoning {
 			name = "response.reasoning_summary_text.delta"
 		}
+		w.said = append(w.said, s...)
 		return w.itemEvent(dst, name, "delta", s)
 	}
 	ev := w.event("")
@@ -113,8 +114,9 @@ func (w *Writer) piece(dst []byte, kind Kind, s string) []byte {
 }
 
 // Tool writes a piece of a tool call. The first piece has an id and a name,
-// later ones only arguments; a new id begins a new call. Gemini sends a call
-// whole, so its pieces are held until it is complete.
+// later ones only arguments; a new id begins a new call, and without a call
+// under way arguments are dropped. Gemini sends a call whole, so its pieces
+// are held until it is complete.
 func (w *Writer) Tool(dst []byte, id, name, arguments string) []byte {
 	if w.f.API() == Completions {
 		return dst
@@ -123,11 +125,9 @@ func (w *Writer) Tool(dst []byte, id, name, arguments string) []byte {
 	if begins {
 		dst = w.begin(dst, KindTool, id, name)
 	}
-	if len(w.parts) == 0 {
+	if w.open != KindTool {
 		return dst
 	}
-	p := &w.parts[len(w.parts)-1]
-	p.Arguments += arguments
 	switch w.f.API() {
 	case Messages:
 		if arguments == "" {
@@ -138,8 +138,10 @@ func (w *Writer) Tool(dst []byte, id, name, arguments string) []byte {
 		if arguments == "" {
 			return dst
 		}
+		w.said = append(w.said, arguments...)
 		return w.itemEvent(dst, "response.function_call_arguments.delta", "delta", arguments)
 	case Gemini:
+		w.said = append(w.said, arguments...)
 		return dst
 	}
 	ev := w.event("")
@@ -188,6 +190,12 @@ func (w *Writer) end(dst []byte) []byte {
 	}
 	p := &w.parts[len(w.parts)-1]
 	w.open = 0
+	if p.Kind == KindTool {
+		p.Arguments = string(w.said)
+	} else {
+		p.Text = string(w.said)
+	}
+	w.said = w.said[:0]
 	switch w.f.API() {
 	case Gemini:
 		if p.Kind == KindTool {
