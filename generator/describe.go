@@ -1,6 +1,7 @@
 package generator
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"time"
@@ -49,8 +50,8 @@ type gathered struct {
 	input, output, turns map[int]int
 }
 
-// Describe plays the plan to its end without sending.
-func Describe(p *Plan) *Description {
+// Describe plays the plan without sending, to its end or until ctx ends.
+func Describe(ctx context.Context, p *Plan) *Description {
 	d := &Description{Seed: p.Seed, Length: p.Length()}
 	all := map[string]*gathered{}
 	names := p.scenarios()
@@ -61,6 +62,9 @@ func Describe(p *Plan) *Description {
 	var second time.Duration
 	inSecond := 0
 	for s, err := range p.Sessions() {
+		if ctx.Err() != nil {
+			break
+		}
 		if err != nil {
 			d.Problem = err
 			break

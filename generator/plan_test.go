@@ -213,7 +213,7 @@ func TestATraceIsAPlan(t *testing.T) {
 }
 
 func TestDescribe(t *testing.T) {
-	d := Describe(&Plan{Model: quickstart(t), Seed: 1})
+	d := Describe(t.Context(), &Plan{Model: quickstart(t), Seed: 1})
 	if d.Requests < 4500 || d.Requests > 6000 || d.Sessions >= d.Requests || d.Tokenizer != "o200k_base" || !d.Estimated {
 		t.Errorf("%+v", d)
 	}

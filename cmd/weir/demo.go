@@ -52,7 +52,7 @@ func (a *app) runDemo(ctx context.Context, f demoFlags) error {
 	if f.length <= 0 {
 		return usagef("--for %s: want a time above 0, as 20s", f.length)
 	}
-	if f.qps < 0 {
+	if f.qps != 0 && !positive(f.qps) {
 		return usagef("--qps %g: want a rate above 0", f.qps)
 	}
 	m, err := loadmodel.Decode("load_model.json", quickstart.LoadModel)
@@ -98,5 +98,5 @@ func (a *app) demo(ctx context.Context, s *stack, m *loadmodel.Model, f demoFlag
 	}
 	fmt.Fprintf(a.err, "simulated endpoint  %s\nweir's proxy        %s\nload model          %s, for %s\nrecords             %s\n",
 		endpoint.url, base, m.Name, f.length, s.path())
-	return a.play(ctx, s, run, playOptions{shown: "sim", json: f.json})
+	return a.play(ctx, s, run, playOptions{shown: "sim", json: f.json, settle: stop})
 }

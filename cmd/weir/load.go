@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"net/url"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -97,7 +99,10 @@ func (a *app) runLoad(ctx context.Context, file string, f loadFlags, given func(
 		return err
 	}
 	if f.dryRun {
-		d := generator.Describe(plan)
+		d := generator.Describe(ctx, plan)
+		if ctx.Err() != nil {
+			return errInterrupted
+		}
 		if d.Problem != nil {
 			return usage(d.Problem)
 		}
@@ -136,6 +141,7 @@ func (a *app) load(ctx context.Context, s *stack, plan *generator.Plan, labels m
 		Target: generator.Target{BaseURL: f.target, Keys: a.keys()},
 	}
 	shown := f.target
+	settle := func() { time.Sleep(recordedElsewhere) }
 	if len(upstreams) > 0 {
 		p := s.proxy(upstreams)
 		p.Log = a.logger(false)
@@ -145,12 +151,17 @@ func (a *app) load(ctx context.Context, s *stack, plan *generator.Plan, labels m
 		}
 		defer stop()
 		run.Target.BaseURL = base
-		shown = upstreams[0].URL.String()
+		shown, settle = upstreams[0].URL.String(), stop
 	}
-	return a.play(ctx, s, run, playOptions{shown: shown, preflight: !f.noPreflight, json: f.json})
+	return a.play(ctx, s, run, playOptions{shown: shown, preflight: !f.noPreflight, json: f.json, settle: settle})
 }
 
-// serveInside serves p on a loopback port of this process.
+// recordedElsewhere is the time after which a weir in another process has
+// written down what it carried.
+const recordedElsewhere = 400 * time.Millisecond
+
+// serveInside serves p on a loopback port of this process. stop lets what is
+// under way end, and may be called again.
 func serveInside(p *proxy.Proxy) (base string, stop func(), err error) {
 	l, err := loopbackListener()
 	if err != nil {
@@ -161,16 +172,19 @@ func serveInside(p *proxy.Proxy) (base string, stop func(), err error) {
 		defer close(served)
 		p.Serve(l) //nolint:errcheck // a failing proxy shows in every call
 	}()
-	stop = func() {
+	stop = sync.OnceFunc(func() {
 		wait, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 		defer cancel()
 		if p.Shutdown(wait) != nil {
 			p.Close()
 		}
 		<-served
-	}
+	})
 	return "http://" + l.Addr().String(), stop, nil
 }
+
+// positive says whether f is a number above 0, which NaN and Inf are not.
+func positive(f float64) bool { return f > 0 && !math.IsInf(f, 0) }
 
 // readModel reads a load model; what is wrong with it is a matter of usage.
 func readModel(file string) (*loadmodel.Model, error) {
@@ -183,11 +197,11 @@ func (a *app) readPlan(file string, f loadFlags, given func(string) bool) (*gene
 	switch {
 	case given("for") && f.length <= 0:
 		return nil, usagef("--for %s: want a time above 0, as 30s or 5m", f.length)
-	case given("qps") && f.qps <= 0:
+	case given("qps") && !positive(f.qps):
 		return nil, usagef("--qps %g: want a rate above 0", f.qps)
 	case given("max-in-flight") && f.maxInFlight < 0, given("limit") && f.limit < 0, given("timeout") && f.timeout < 0:
 		return nil, usagef("--max-in-flight, --limit and --timeout: want 0 or more")
-	case given("speed") && f.speed <= 0:
+	case given("speed") && !positive(f.speed):
 		return nil, usagef("--speed %g: want a factor above 0; 2 plays a trace in half the time", f.speed)
 	case f.api != "" && wire.For(wire.API(f.api)) == nil:
 		return nil, usagef("--api %s: want chat, responses, messages, gemini or completions", f.api)

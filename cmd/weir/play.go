@@ -14,6 +14,7 @@ type playOptions struct {
 	shown     string // the endpoint, as the report names it
 	preflight bool
 	json      bool
+	settle    func() // waits until the proxy has recorded what it carried
 	next      string // the next useful command; one about the run when empty
 }
 
@@ -40,6 +41,8 @@ func (a *app) play(ctx context.Context, s *stack, run *generator.Run, o playOpti
 	if err != nil {
 		return err
 	}
+	// A call ends for its client before it ends for the proxy.
+	o.settle()
 	if err := s.endRun(run, result, o.shown); err != nil {
 		return err
 	}
