@@ -3,6 +3,7 @@ package store
 import (
 	"bufio"
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"os"
@@ -196,6 +197,23 @@ func TestOpenSaysWhatIsWrongAndWhatToDo(t *testing.T) {
 	if _, err := db.write.Exec("PRAGMA user_version = 99"); err != nil {
 		t.Fatal(err)
 	}
+	foreign := filepath.Join(dir, "foreign.db")
+	other, err := sql.Open("sqlite3", foreign)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := other.Exec("CREATE TABLE spans (text)"); err != nil {
+		t.Fatal(err)
+	}
+	other.Close()
+	whole, err := os.ReadFile(foreign)
+	if err != nil {
+		t.Fatal(err)
+	}
+	damaged := filepath.Join(dir, "damaged.db")
+	if err := os.WriteFile(damaged, whole[:len(whole)/2], 0o600); err != nil {
+		t.Fatal(err)
+	}
 	blocked := filepath.Join(dir, "file")
 	if err := os.WriteFile(blocked, nil, 0o600); err != nil {
 		t.Fatal(err)
@@ -208,6 +226,10 @@ func TestOpenSaysWhatIsWrongAndWhatToDo(t *testing.T) {
 		{"a folder", dir, Options{}, []string{"is a folder", "name a file in it"}},
 		{"not a database", text, Options{}, []string{"is not an SQLite database", "--db"}},
 		{"of a newer weir", newer, Options{}, []string{"newer weir", "schema 99"}},
+		{"of a newer weir, to be read", newer, Options{ReadOnly: true}, []string{"newer weir", "schema 99"}},
+		{"of another program", foreign, Options{}, []string{"another program's", "--db"}},
+		{"of another program, to be read", foreign, Options{ReadOnly: true}, []string{"nothing of weir's"}},
+		{"cut off", damaged, Options{}, []string{"is damaged", "--db"}},
 		{"below a file", filepath.Join(blocked, "weir.db"), Options{}, []string{"not a directory", "--db"}},
 		{"to be read, and not there", filepath.Join(dir, "none.db"), Options{ReadOnly: true}, []string{"does not exist yet", "weir demo"}},
 	} {

@@ -100,9 +100,16 @@ func open(ctx context.Context, path string, o Options) (*DB, error) {
 			db.Close()
 			return nil, explain(err)
 		}
-		if version != len(migrations) {
+		switch {
+		case version > len(migrations):
 			db.Close()
-			return nil, fmt.Errorf("has schema %d and this weir wants %d; open it once with weir proxy or weir load of the newer version", version, len(migrations))
+			return nil, newerSchema(version)
+		case version == 0:
+			db.Close()
+			return nil, errors.New("holds nothing of weir's; weir demo, weir proxy and weir load make such a file")
+		case version < len(migrations):
+			db.Close()
+			return nil, fmt.Errorf("has schema %d and this weir wants %d; weir proxy or weir load brings it up to date", version, len(migrations))
 		}
 	}
 	return db, nil
@@ -151,6 +158,8 @@ func explain(err error) error {
 		return err
 	case e.Code == sqlite3.ErrNotADB:
 		return errors.New("is not an SQLite database; choose another place with --db")
+	case e.Code == sqlite3.ErrCorrupt:
+		return fmt.Errorf("is damaged (%w); move it away, or choose another place with --db. sqlite3 FILE .recover may save what it holds", err)
 	case e.Code == sqlite3.ErrFull:
 		return fmt.Errorf("the disk is full (%w); make room, or choose another place with --db", err)
 	case e.Code == sqlite3.ErrReadonly, e.Code == sqlite3.ErrPerm, e.Code == sqlite3.ErrCantOpen:

@@ -3,7 +3,9 @@ package store
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
+	"strings"
 )
 
 // migrations bring a database from each version to the next. user_version is
@@ -132,6 +134,10 @@ CREATE TABLE secrets (
 ) STRICT, WITHOUT ROWID;
 `}
 
+func newerSchema(version int) error {
+	return fmt.Errorf("was written by a newer weir (schema %d, this one knows %d); use that one, or another --db", version, len(migrations))
+}
+
 // migrate brings the schema up to date, each step in a transaction of its own.
 func migrate(ctx context.Context, db *sql.DB) error {
 	var version int
@@ -139,7 +145,7 @@ func migrate(ctx context.Context, db *sql.DB) error {
 		return err
 	}
 	if version > len(migrations) {
-		return fmt.Errorf("was written by a newer weir (schema %d, this one knows %d); use that one, or another --db", version, len(migrations))
+		return newerSchema(version)
 	}
 	for ; version < len(migrations); version++ {
 		tx, err := db.BeginTx(ctx, nil)
@@ -154,6 +160,9 @@ func migrate(ctx context.Context, db *sql.DB) error {
 		}
 		if err != nil {
 			_ = tx.Rollback()
+			if version == 0 && strings.Contains(err.Error(), "already exists") {
+				return errors.New("is another program's SQLite database; choose another place with --db")
+			}
 			return fmt.Errorf("schema step %d: %w", version+1, err)
 		}
 		if err := tx.Commit(); err != nil {
