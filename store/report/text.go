@@ -43,7 +43,7 @@ func (r *Report) Text(w io.Writer, s Style) {
 		run.text(w, s)
 	}
 	main := r.mainTable(0)
-	for less := 1; less <= 2 && main.width() > s.columns(); less++ {
+	for less := 1; less <= 4 && main.width() > s.columns(); less++ {
 		main = r.mainTable(less)
 	}
 	totalRow := -1
@@ -63,7 +63,11 @@ func (r *Report) Text(w io.Writer, s Style) {
 	})
 	if r.proxySeen() && r.clientSeen() {
 		fmt.Fprintln(w)
-		r.clientTable().text(w, func(row, _ int, cell string) string {
+		generator := r.clientTable(0)
+		for less := 1; less <= 2 && generator.width() > s.columns(); less++ {
+			generator = r.clientTable(less)
+		}
+		generator.text(w, func(row, _ int, cell string) string {
 			if row == -1 || strings.TrimSpace(cell) == absent {
 				return s.paint(faint, cell)
 			}
@@ -191,7 +195,8 @@ func ttftCells(p Percentiles) []string {
 
 // mainTable has a row for each group: what the proxy saw, or the generator
 // where there was no proxy. less leaves figures out for narrow screens: 1 the
-// second TTFT's tail, 2 also counts and cache. JSON and CSV have them all.
+// second TTFT's tail, 2 also counts and cache, 3 also the queue, 4 also the
+// second TTFT. JSON and CSV have them all.
 func (r *Report) mainTable(less int) *table {
 	first, second := "ttft felt", "ttft upstream"
 	proxy := r.proxySeen()
@@ -205,6 +210,10 @@ func (r *Report) mainTable(less int) *table {
 	if less > 1 {
 		begin = 1
 	}
+	if less > 3 {
+		end = 1
+	}
+	queued := proxy && less < 3
 	cached := r.Total.Tokens.CacheReadShare.Known && less < 2
 	t := &table{columns: r.groupColumns()}
 	t.columns = append(t.columns, column{head: "calls"}, column{head: "ok"})
@@ -214,7 +223,7 @@ func (r *Report) mainTable(less int) *table {
 	if cached {
 		t.columns = append(t.columns, column{head: "cached"})
 	}
-	if proxy {
+	if queued {
 		t.columns = append(t.columns, column{over: "queued", head: "p95"})
 	}
 	for _, row := range r.allRows() {
@@ -229,7 +238,7 @@ func (r *Report) mainTable(less int) *table {
 		if cached {
 			cells = append(cells, percent(row.Tokens.CacheReadShare))
 		}
-		if proxy {
+		if queued {
 			cells = append(cells, mark(row.Queued, "p95", row.Queued.P95))
 		}
 		t.add(cells...)
@@ -246,15 +255,23 @@ func inOut(t Tokens) string {
 }
 
 // clientTable is the generator's view of the calls that the main table has
-// from the proxy.
-func (r *Report) clientTable() *table {
+// from the proxy. less leaves figures out for narrow screens: 1 counts, 2 also
+// the second TTFT's tail.
+func (r *Report) clientTable(less int) *table {
+	begin, end := 0, 4
+	if less > 0 {
+		begin = 1
+	}
+	if less > 1 {
+		end = 2
+	}
 	t := &table{columns: r.groupColumns()}
-	t.columns = append(t.columns, ttftColumns("generator: from due")...)
-	t.columns = append(t.columns, ttftColumns("from send")[1:]...)
+	t.columns = append(t.columns, ttftColumns("generator: from due")[begin:]...)
+	t.columns = append(t.columns, ttftColumns("from send")[1:end]...)
 	t.columns = append(t.columns, column{over: "views", head: "differ"}, column{over: "views", head: "most"})
 	for _, row := range r.allRows() {
-		cells := append(r.groupCells(row), ttftCells(row.TTFTResponse)...)
-		cells = append(cells, ttftCells(row.TTFTService)[1:]...)
+		cells := append(r.groupCells(row), ttftCells(row.TTFTResponse)[begin:]...)
+		cells = append(cells, ttftCells(row.TTFTService)[1:end]...)
 		t.add(append(cells, strconv.Itoa(row.Views.Differ), ms(row.Views.Worst))...)
 	}
 	return t
