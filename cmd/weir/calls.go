@@ -75,7 +75,7 @@ func (a *app) runCalls(ctx context.Context, words []string, f callsFlags) error 
 	case one:
 		err = a.oneCall(ctx, db, words[0])
 	case f.inFlight:
-		err = a.openCalls(ctx, db)
+		err = a.openCalls(ctx, db, f.db)
 	case f.follow:
 		err = a.followCalls(ctx, db, selection)
 	default:
@@ -202,7 +202,7 @@ func (a *app) followCalls(ctx context.Context, db *store.DB, selection store.Sel
 }
 
 // openCalls lists the calls that have not ended.
-func (a *app) openCalls(ctx context.Context, db *store.DB) error {
+func (a *app) openCalls(ctx context.Context, db *store.DB, path string) error {
 	open, err := db.InFlight(ctx)
 	if err != nil {
 		return err
@@ -227,6 +227,6 @@ func (a *app) openCalls(ctx context.Context, db *store.DB) error {
 		}
 		fmt.Fprintf(a.err, "! %d more never ended: the weir that carried them was killed (%s)\n", len(broken), strings.Join(ids, ", "))
 	}
-	fmt.Fprintln(a.err, "next: weir calls --follow")
+	fmt.Fprintln(a.err, "next: weir calls --follow"+dbFlag(path))
 	return nil
 }

@@ -111,6 +111,9 @@ func (a *app) runProxy(ctx context.Context, f proxyFlags) error {
 	if f.holdBody < 1 || f.maxHeader < 1 {
 		return usagef("--hold-body and --max-header: want 1 or more")
 	}
+	if f.grace < 0 {
+		return usagef("--grace %s: want 0 or more", f.grace)
+	}
 	upstreams, err := f.proxyUpstreams()
 	if err != nil {
 		return err
@@ -143,7 +146,7 @@ func (a *app) runProxy(ctx context.Context, f proxyFlags) error {
 	if rules != nil {
 		p.Match = rules.Match
 	}
-	a.banner(l.Addr(), upstreams, s.path())
+	a.banner(l.Addr(), upstreams, s)
 	served := make(chan error, 1)
 	go func() { served <- p.Serve(l) }()
 	for _, u := range upstreams {
@@ -158,7 +161,7 @@ func (a *app) runProxy(ctx context.Context, f proxyFlags) error {
 	}
 	err = errors.Join(failed, s.close())
 	if err == nil && ctx.Err() != nil {
-		fmt.Fprintln(a.err, "next: weir report last")
+		fmt.Fprintln(a.err, "next: weir report last"+s.dbFlag())
 	}
 	return err
 }
@@ -205,7 +208,7 @@ func short(err error) error {
 }
 
 // banner says where weir listens, and how to point tools at it.
-func (a *app) banner(at net.Addr, upstreams []proxy.Upstream, db string) {
+func (a *app) banner(at net.Addr, upstreams []proxy.Upstream, s *stack) {
 	base := "http://" + at.String()
 	fmt.Fprintf(a.out, "weir listens on %s\n", base)
 	for _, u := range upstreams {
@@ -228,7 +231,7 @@ func (a *app) banner(at net.Addr, upstreams []proxy.Upstream, db string) {
 		}
 		fmt.Fprintln(a.out, line)
 	}
-	fmt.Fprintf(a.out, "  records in %s\n\n", db)
+	fmt.Fprintf(a.out, "  records in %s\n\n", s.path())
 	fmt.Fprintln(a.out, "Point a tool at it; my-work is the name of a scenario, and yours to choose:")
 	for _, lines := range client.Point(base + "/s/my-work") {
 		for _, text := range lines.Text {
@@ -239,7 +242,7 @@ func (a *app) banner(at net.Addr, upstreams []proxy.Upstream, db string) {
 		fmt.Fprintln(a.out, "  # HTTPS_PROXY is set: keep tools from looking for weir behind it\n  export NO_PROXY=127.0.0.1,localhost")
 	}
 	fmt.Fprintln(a.out)
-	fmt.Fprintln(a.err, "next: weir calls --follow   (Ctrl-C stops)")
+	fmt.Fprintln(a.err, "next: weir calls --follow"+s.dbFlag()+"   (Ctrl-C stops)")
 }
 
 // logger writes what the operator should know to stderr.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"net/url"
+	"path"
 	"regexp"
 	"strings"
 )
@@ -21,6 +22,7 @@ var upstreamName = regexp.MustCompile(`^[A-Za-z0-9_.-]+$`)
 // and several upstreams need names.
 func parseUpstreams(specs []string) ([]upstreamFlag, error) {
 	var all []upstreamFlag
+	general := "" // the one for everything else
 	names := map[string]bool{}
 	for _, spec := range specs {
 		u, err := parseUpstream(spec)
@@ -34,6 +36,12 @@ func parseUpstreams(specs []string) ([]upstreamFlag, error) {
 			return nil, usagef("--upstream %s: the name %q is taken; name it as NAME=URL", spec, u.Name)
 		}
 		names[u.Name] = true
+		if u.Prefix == "" && len(u.Models) == 0 {
+			if general != "" {
+				return nil, usagef("--upstream %s: all requests would go to %s; say which are its own with ,prefix=/PATH or ,models=GLOB", spec, general)
+			}
+			general = u.Name
+		}
 		all = append(all, u)
 	}
 	return all, nil
@@ -68,7 +76,12 @@ func parseUpstream(spec string) (upstreamFlag, error) {
 		case key == "prefix":
 			return u, usagef("--upstream %s: prefix=%s: want a path that begins with /", spec, value)
 		case key == "models" && value != "":
-			u.Models = append(u.Models, strings.Split(value, "|")...)
+			for _, glob := range strings.Split(value, "|") {
+				if _, err := path.Match(glob, ""); err != nil || glob == "" {
+					return u, usagef("--upstream %s: models=%s: %q is no pattern of model names; want one as gpt-*", spec, value, glob)
+				}
+				u.Models = append(u.Models, glob)
+			}
 		default:
 			return u, usagef("--upstream %s: %q is not known; want prefix=/PATH or models=GLOB", spec, option)
 		}

@@ -47,6 +47,8 @@ func TestBadUpstreamFlagsSayWhatIsWrong(t *testing.T) {
 		{"https://user:secret@host", "let the client send its key"},
 		{"https://host?key=secret", "a query or fragment"},
 		{"https://host,prefix=local", "begins with /"},
+		{"https://host,models=[", `"[" is no pattern`},
+		{"https://host,models=a|", `"" is no pattern`},
 		{"https://host,model=x", `"model=x" is not known`},
 	} {
 		_, err := parseUpstreams([]string{c.flag})
@@ -56,6 +58,9 @@ func TestBadUpstreamFlagsSayWhatIsWrong(t *testing.T) {
 		if exitCode(err) != exitUsage {
 			t.Errorf("--upstream %s: exit code %d, want %d", c.flag, exitCode(err), exitUsage)
 		}
+	}
+	if _, err := parseUpstreams([]string{"http://a:1", "http://b:2"}); err == nil || !strings.Contains(err.Error(), "all requests would go to a") {
+		t.Errorf("two upstreams for everything: %v", err)
 	}
 	if _, err := parseUpstreams([]string{"http://a:1", "http://a:2"}); err == nil || !strings.Contains(err.Error(), "name it as NAME=URL") {
 		t.Errorf("two upstreams of one host: %v, want a request for names", err)
