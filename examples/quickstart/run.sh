@@ -37,6 +37,7 @@ fi
 serve() {
   local log="$work/$1.log" pid
   shift
+  : >"$log" # read below before the command may have opened it
   "$weir" "$@" >"$log" 2>&1 &
   pid=$!
   pids+=("$pid")
