@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"weir/store"
@@ -16,9 +17,10 @@ import (
 // bench is one run of the benchmark.
 type bench struct {
 	size
-	weir     string // binary
-	nginx    string // binary; empty when there is none
-	profile  string // file for weir's CPU profile; empty: none
+	names    []string // of the subjects, in the order of the table
+	weir     string   // binary
+	nginx    string   // binary; empty when there is none
+	profile  string   // file for weir's CPU profile; empty: none
 	progress io.Writer
 
 	dir       string
@@ -41,11 +43,10 @@ func (b *bench) measure(ctx context.Context) (*result, error) {
 	if err := b.prepare(ctx); err != nil {
 		return nil, err
 	}
-	names := []string{direct, reverse, weirSubject}
-	r := &result{size: b.size, samples: map[string][]sample{}, perStream: map[string]float64{}, recorded: -1}
-	if b.nginx != "" {
-		names = append(names, nginxSubject)
-	} else {
+	names := b.names
+	r := &result{size: b.size, samples: map[string][]sample{}, perStream: map[string]float64{}, machine: machine(), loadBefore: load()}
+	if b.nginx == "" && slices.Contains(names, nginxSubject) {
+		names = slices.DeleteFunc(slices.Clone(names), func(name string) bool { return name == nginxSubject })
 		r.notes = append(r.notes, "nginx is not on the PATH and was left out")
 	}
 	r.names = names
@@ -61,6 +62,7 @@ func (b *bench) measure(ctx context.Context) (*result, error) {
 			}
 		}
 	}
+	r.loadAfter = load()
 	return r, b.countRecorded(ctx, r)
 }
 
@@ -92,6 +94,9 @@ func (b *bench) prepare(ctx context.Context) (err error) {
 		return err
 	}
 	b.running = append(b.running, b.client)
+	// The client is what the benchmark waits for: an interruption ends it, and
+	// the rest with it.
+	context.AfterFunc(ctx, func() { _ = b.client.cmd.Process.Kill() })
 	return nil
 }
 
@@ -109,7 +114,7 @@ func (b *bench) rounds(ctx context.Context, r *result) error {
 		}
 		subjects = append(subjects, s)
 		// Connections, pools and caches are there before anything is measured.
-		if err := b.read(r, s, order{Streams: b.Streams, Repeat: 1, Events: min(b.Events, 10), Gap: b.Gap, Body: b.Body}, nil); err != nil {
+		if err := b.read(ctx, r, s, order{Streams: b.Streams, Repeat: 1, Events: min(b.Events, 10), Gap: b.Gap, Body: b.Body}, nil); err != nil {
 			return err
 		}
 	}
@@ -122,7 +127,7 @@ func (b *bench) rounds(ctx context.Context, r *result) error {
 			s := subjects[(i+n)%len(subjects)]
 			fmt.Fprintf(b.progress, "round %d of %d: %s\n", n+1, b.Rounds, s.name)
 			got := sample{}
-			if err := b.read(r, s, order{Streams: b.Streams, Repeat: b.Repeat, Events: b.Events, Gap: b.Gap, Body: b.Body, Spread: spread}, &got); err != nil {
+			if err := b.read(ctx, r, s, order{Streams: b.Streams, Repeat: b.Repeat, Events: b.Events, Gap: b.Gap, Body: b.Body, Spread: spread}, &got); err != nil {
 				return err
 			}
 			r.samples[s.name] = append(r.samples[s.name], got)
@@ -138,7 +143,7 @@ const settle = 500 * time.Millisecond
 
 // read lets the client read streams through a subject, and measures if there
 // is a sample to fill.
-func (b *bench) read(r *result, s subject, o order, into *sample) error {
+func (b *bench) read(ctx context.Context, r *result, s subject, o order, into *sample) error {
 	o.URL = s.url
 	var user, system time.Duration
 	var err error
@@ -149,6 +154,9 @@ func (b *bench) read(r *result, s subject, o order, into *sample) error {
 	}
 	var got outcome
 	if err := b.client.ask(o, &got); err != nil {
+		if ctx.Err() != nil {
+			return errors.New("interrupted")
+		}
 		return fmt.Errorf("load client: %w", err)
 	}
 	if len(got.Bad) > 0 {
@@ -187,7 +195,7 @@ func (b *bench) memory(ctx context.Context, r *result, name string) (float64, er
 		return 0, err
 	}
 	defer s.stop()
-	if err := b.read(r, s, order{Streams: 1, Repeat: 1, Events: 2, Body: b.Body}, nil); err != nil {
+	if err := b.read(ctx, r, s, order{Streams: 1, Repeat: 1, Events: 2, Body: b.Body}, nil); err != nil {
 		return 0, err
 	}
 	idle, err := rss(s.cmd.Process.Pid)
@@ -198,7 +206,7 @@ func (b *bench) memory(ctx context.Context, r *result, name string) (float64, er
 	spread, gap := b.Hold*3/10, b.Hold/events
 	read := make(chan error, 1)
 	go func() {
-		read <- b.read(r, s, order{Streams: b.Open, Repeat: 1, Events: events, Gap: gap, Body: b.Body, Spread: spread}, nil)
+		read <- b.read(ctx, r, s, order{Streams: b.Open, Repeat: 1, Events: events, Gap: gap, Body: b.Body, Spread: spread}, nil)
 	}()
 	allOpen, firstEnds := time.After(spread+gap), time.After((events-2)*gap)
 	var sampling <-chan time.Time

@@ -35,7 +35,7 @@ func TestSmallRunComesToItsTable(t *testing.T) {
 }
 
 func TestWrongFlagsAreRefused(t *testing.T) {
-	for _, args := range []string{"-streams 0", "-rounds x", "more", "-gap -1s"} {
+	for _, args := range []string{"-streams 0", "-rounds x", "more", "-gap -1s", "-only envoy"} {
 		var out, said bytes.Buffer
 		if code := run(context.Background(), strings.Fields(args), nil, &out, &said); code != exitUsage || said.Len() == 0 {
 			t.Errorf("%s: exit code %d, %q", args, code, said.String())
@@ -50,7 +50,7 @@ func round(cpu float64, ttft ...time.Duration) sample {
 func TestLimitsAreHeldAgainstReverseProxyOfTheSameRound(t *testing.T) {
 	const ms = time.Millisecond
 	r := &result{
-		size: size{Open: 2000}, sent: 5, recorded: 5,
+		size: size{Open: 2000}, names: []string{direct, reverse, weirSubject}, sent: 5, recorded: 5,
 		samples: map[string][]sample{
 			direct:  {round(0, ms), round(0, ms), round(0, ms)},
 			reverse: {round(10, 2*ms), round(20, 4*ms), round(40, 8*ms)},

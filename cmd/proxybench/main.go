@@ -11,11 +11,13 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
+	"syscall"
 	"time"
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	code := run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr) //nolint:forbidigo // handed in from here
 	stop()
 	os.Exit(code) //nolint:forbidigo // this is main
@@ -23,10 +25,11 @@ func main() {
 
 // The exit codes are weir's own.
 const (
-	exitOK        = 0
-	exitFailed    = 1
-	exitUsage     = 2
-	exitThreshold = 3
+	exitOK          = 0
+	exitFailed      = 1
+	exitUsage       = 2
+	exitThreshold   = 3
+	exitInterrupted = 130
 )
 
 // size is how much is measured.
@@ -62,6 +65,7 @@ func run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer
 	fl.DurationVar(&s.Hold, "hold", 10*time.Second, "time for which each of those stays open")
 	fl.IntVar(&s.Body, "body", 4096, "bytes of a request's prompt")
 	weir := fl.String("weir", "", "weir binary (default: built from this module)")
+	only := fl.String("only", "", "subjects to measure, as weir,nginx; direct and ReverseProxy, which the others are held against, always are (default: all)")
 	keep := fl.String("profile", "", "write weir's CPU profile of the rounds to this file; its parts are then put together by proxybench itself")
 	if err := fl.Parse(args); err != nil {
 		return exitUsage
@@ -70,11 +74,23 @@ func run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer
 		fmt.Fprintln(errOut, "proxybench: takes flags only, counts of at least 1 and a hold of at least 1s; see -help")
 		return exitUsage
 	}
-	b := &bench{size: s, weir: *weir, profile: *keep, progress: errOut}
+	var want []string
+	if *only != "" {
+		want = strings.Split(*only, ",")
+	}
+	names, err := subjects(want)
+	if err != nil {
+		fmt.Fprintf(errOut, "proxybench: -only: %v\n", err)
+		return exitUsage
+	}
+	b := &bench{size: s, names: names, weir: *weir, profile: *keep, progress: errOut}
 	defer b.stop()
 	result, err := b.measure(ctx)
 	if err != nil {
 		fmt.Fprintf(errOut, "proxybench: %v\n", err)
+		if ctx.Err() != nil {
+			return exitInterrupted
+		}
 		return exitFailed
 	}
 	result.write(out)

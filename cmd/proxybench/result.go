@@ -26,6 +26,9 @@ type result struct {
 	recorded  int                 // those that its database holds
 	bad       []string            // streams through weir that were not whole
 	notes     []string
+
+	machine               string
+	loadBefore, loadAfter string // average of a minute, at the run's two ends; empty when unknown
 }
 
 // verdict is one limit and what was measured against it.
@@ -35,11 +38,14 @@ type verdict struct {
 }
 
 func (r *result) verdicts() []verdict {
+	if !slices.Contains(r.names, weirSubject) {
+		return nil
+	}
 	var v []verdict
 	ratio := r.ratio(weirSubject)
-	v = append(v, verdict{fmt.Sprintf("CPU per event %.2f × ReverseProxy's; at most %.2f", ratio, maxCPURatio), ratio <= maxCPURatio})
+	v = append(v, verdict{fmt.Sprintf("CPU per event %s × ReverseProxy's; at most %.2f", spread(r.ratios(weirSubject), "%.2f"), maxCPURatio), ratio <= maxCPURatio})
 	added := r.overReverse(weirSubject)
-	v = append(v, verdict{fmt.Sprintf("TTFT p50 %+.0f µs over ReverseProxy's; at most %.0f", micros(added), micros(maxAddedTTFT)), added <= maxAddedTTFT})
+	v = append(v, verdict{fmt.Sprintf("TTFT p50 %s µs over ReverseProxy's; at most %.0f", spread(r.overs(weirSubject, reverse, 0.5), "%+.0f"), micros(maxAddedTTFT)), added <= maxAddedTTFT})
 	if bytes, measured := r.perStream[weirSubject]; measured {
 		v = append(v, verdict{fmt.Sprintf("memory %.1f KiB an open stream at %d; at most %d", bytes/1024, r.Open, maxStreamBytes>>10), bytes <= maxStreamBytes})
 	}
@@ -57,9 +63,10 @@ func (r *result) holds() bool {
 
 // write prints the table, and each limit beside what was measured.
 func (r *result) write(w io.Writer) {
-	fmt.Fprintf(w, "%d streams at a time, %d events a stream %s apart, medians of %d rounds\n\n", r.Streams, r.Events, r.Gap, r.Rounds)
+	fmt.Fprintf(w, "%d streams at a time, %d events a stream %s apart, medians of %d rounds (least to most)\n%s; load average %s before, %s after\n\n",
+		r.Streams, r.Events, r.Gap, r.Rounds, r.machine, r.loadBefore, r.loadAfter)
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "\tCPU/event\tuser\tsystem\t× ReverseProxy\tTTFT p50\tp99\tadded p50\tadded p99\tmemory/stream\t")
+	fmt.Fprintln(t, "\tCPU/event\tuser\tsystem\t× ReverseProxy\tTTFT p50\tp99\tadded p50\tp99\tmemory/stream\t")
 	for _, name := range r.names {
 		row := []string{name, "–", "–", "–", "–",
 			us(r.ttft(name, 0.5)), us(r.ttft(name, 0.99)), "–", "–", "–"}
@@ -67,8 +74,8 @@ func (r *result) write(w io.Writer) {
 			row[1] = fmt.Sprintf("%.1fµs", r.median(name, sample.cpu))
 			row[2] = fmt.Sprintf("%.1fµs", r.median(name, func(s sample) float64 { return s.user }))
 			row[3] = fmt.Sprintf("%.1fµs", r.median(name, func(s sample) float64 { return s.system }))
-			row[4] = fmt.Sprintf("%.2f", r.ratio(name))
-			row[7] = us(r.over(name, direct, 0.5))
+			row[4] = spread(r.ratios(name), "%.2f")
+			row[7] = spread(r.overs(name, direct, 0.5), "%.0f") + "µs"
 			row[8] = us(r.over(name, direct, 0.99))
 		}
 		if bytes, measured := r.perStream[name]; measured {
@@ -90,16 +97,18 @@ func (r *result) write(w io.Writer) {
 	}
 }
 
-// ratio is a subject's CPU per event in ReverseProxy's of the same round.
-func (r *result) ratio(name string) float64 {
+// ratios are a subject's CPU per event in ReverseProxy's of the same round.
+func (r *result) ratios(name string) []float64 {
 	var all []float64
 	for i, s := range r.samples[name] {
 		if of := r.samples[reverse][i].cpu(); of > 0 {
 			all = append(all, s.cpu()/of)
 		}
 	}
-	return median(all)
+	return all
 }
+
+func (r *result) ratio(name string) float64 { return median(r.ratios(name)) }
 
 func (r *result) median(name string, figure func(sample) float64) float64 {
 	var all []float64
@@ -113,14 +122,26 @@ func (r *result) ttft(name string, q float64) time.Duration {
 	return time.Duration(r.median(name, func(s sample) float64 { return float64(quantile(s.ttft, q)) }))
 }
 
-// over is how much later a subject's first event comes than another's of the
-// same round.
-func (r *result) over(name, than string, q float64) time.Duration {
+// overs are the µs that a subject's first event comes later than another's of
+// the same round.
+func (r *result) overs(name, than string, q float64) []float64 {
 	var all []float64
 	for i, s := range r.samples[name] {
-		all = append(all, float64(quantile(s.ttft, q)-quantile(r.samples[than][i].ttft, q)))
+		all = append(all, micros(quantile(s.ttft, q)-quantile(r.samples[than][i].ttft, q)))
 	}
-	return time.Duration(median(all))
+	return all
+}
+
+func (r *result) over(name, than string, q float64) time.Duration {
+	return time.Duration(median(r.overs(name, than, q)) * float64(time.Microsecond))
+}
+
+// spread is the median of all rounds, and the least and the most of them.
+func spread(all []float64, format string) string {
+	if len(all) == 0 {
+		return "–"
+	}
+	return fmt.Sprintf(format+" ("+format+"–"+format+")", median(all), slices.Min(all), slices.Max(all))
 }
 
 func (r *result) overReverse(name string) time.Duration { return r.over(name, reverse, 0.5) }

@@ -12,6 +12,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime/pprof"
+	"slices"
+	"strings"
 	"time"
 
 	"weir/proxy"
@@ -25,6 +27,23 @@ const (
 	weirSubject  = "weir"
 	nginxSubject = "nginx"
 )
+
+// subjects are those to measure, in the order of the table; all when none is
+// wanted in particular.
+func subjects(want []string) ([]string, error) {
+	all := []string{direct, reverse, weirSubject, nginxSubject}
+	for _, name := range want {
+		if !slices.Contains(all, name) {
+			return nil, fmt.Errorf("no subject %q: want some of %s", name, strings.Join(all, ", "))
+		}
+	}
+	if len(want) == 0 {
+		return all, nil
+	}
+	return slices.DeleteFunc(all, func(name string) bool {
+		return name != direct && name != reverse && !slices.Contains(want, name)
+	}), nil
+}
 
 // subject is what stands between the load client and the origin.
 type subject struct {

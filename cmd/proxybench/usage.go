@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"runtime"
 	"strconv"
 	"strings"
 	"time"
@@ -79,4 +80,20 @@ func stat(pid int) ([]string, error) {
 		return nil, fmt.Errorf("/proc/%d/stat has %d fields; want 22 and more", pid, len(fields))
 	}
 	return fields, nil
+}
+
+// machine is what the figures were taken on.
+func machine() string {
+	return fmt.Sprintf("%d cores, %s, %s/%s", runtime.NumCPU(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+}
+
+// load is the load average of the last minute, which says whether something
+// else ran too; empty when unknown.
+func load() string {
+	b, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		return ""
+	}
+	last, _, _ := strings.Cut(string(b), " ")
+	return last
 }
