@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 
@@ -36,8 +37,11 @@ type brokenFormat struct{ wire.Format }
 func (brokenFormat) ParseEvent(*wire.Event, wire.Frame) error { panic("a parser that fails") }
 
 func TestFailingMeterFailsNoStream(t *testing.T) {
-	p := &Proxy{}
-	p.Upstreams = start(t, "http://127.0.0.1:1", nil).Upstreams
+	u, err := url.Parse("http://127.0.0.1:1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &Proxy{Upstreams: []Upstream{{URL: u}}}
 	if err := p.open(); err != nil {
 		t.Fatal(err)
 	}

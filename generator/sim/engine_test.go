@@ -71,6 +71,8 @@ func TestIdleEngineGivesTheFirstTokenAfterPrefill(t *testing.T) {
 func lastGap(t *testing.T, c EngineConfig, n, input, output int) (gap time.Duration) {
 	withEngine(t, c, func(e *engine) {
 		start := time.Now()
+		e.submit(asked(100, 1)) // all come during its step, and so begin together
+		synctest.Wait()
 		var all []*sequence
 		for range n {
 			all = append(all, e.submit(asked(input, output)))
