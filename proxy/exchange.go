@@ -8,7 +8,9 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
 
+	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
 
@@ -309,11 +311,18 @@ func (x *exchange) close(how call.End, err error) {
 	x.meter.End(how, err, at)
 }
 
+// attributeLists are used again: a call's is some 8 KiB long.
+var attributeLists = sync.Pool{New: func() any { return new([]attribute.KeyValue) }}
+
 // record ends the call's span.
 func (x *exchange) record() {
 	defer x.p.under.end()
 	<-x.begun
-	x.span.SetAttributes(x.c.Attributes()...)
+	list := attributeLists.Get().(*[]attribute.KeyValue)
+	*list = x.c.AppendAttributes((*list)[:0])
+	x.span.SetAttributes(*list...) // which copies them
+	clear(*list)
+	attributeLists.Put(list)
 	x.span.SetStatus(x.c.SpanStatus())
 	x.span.End(trace.WithTimestamp(x.c.Done.Time()))
 }

@@ -100,13 +100,16 @@ var insertSpan = func() string {
 // row gives the values of insertSpan. id turns a name into its number.
 func row(c *call.Call, writer int64, sampled bool, id func(string) (int64, error)) ([]any, error) {
 	typed := make([]any, len(columns))
-	rest := map[string]any{}
+	rest := make(object, 0, 1024)
 	for key, v := range c.Properties() {
 		i, ok := columnOf[key]
 		switch {
 		case key == call.KeyTimeline, strings.HasPrefix(key, labelKey):
 		case !ok:
-			rest[key] = v
+			var err error
+			if rest, err = rest.with(key, v); err != nil {
+				return nil, err
+			}
 		case columns[i].dict:
 			name, err := id(v.(string))
 			if err != nil {
@@ -119,10 +122,6 @@ func row(c *call.Call, writer int64, sampled bool, id func(string) (int64, error
 			typed[i] = v
 		}
 	}
-	more, err := json.Marshal(rest)
-	if err != nil {
-		return nil, err
-	}
 	var labels any
 	if len(c.Labels) > 0 {
 		b, err := json.Marshal(c.Labels)
@@ -131,7 +130,7 @@ func row(c *call.Call, writer int64, sampled bool, id func(string) (int64, error
 		}
 		labels = string(b)
 	}
-	values := []any{c.TraceID[:], c.SpanID[:], blob(c.ParentSpan[:]), writer, flag(sampled), c.Started().UnixNano(), labels, blob(c.Timeline), string(more)}
+	values := []any{c.TraceID[:], c.SpanID[:], blob(c.ParentSpan[:]), writer, flag(sampled), c.Started().UnixNano(), labels, blob(c.Timeline), rest.String()}
 	for _, f := range figures {
 		if d, ok := f.of(c); ok {
 			values = append(values, int64(d))

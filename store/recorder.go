@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"database/sql"
-	"encoding/json"
 	"fmt"
 	"os"
 	"sync"
@@ -202,6 +201,7 @@ func (r *Recorder) run() {
 	var due <-chan time.Time
 	beat := time.Now()
 	write := func() error {
+		ticker.Reset(tick) // every batch brings the calls in flight up to date
 		batch = r.take(batch)
 		err := r.writeBatch(batch)
 		if err == nil {
@@ -400,13 +400,11 @@ func (r *Recorder) inFlight(tx *sql.Tx, batch []sdktrace.ReadOnlySpan) (settle f
 		if o.kept || ended[id] || time.Since(o.start) < tick {
 			continue
 		}
-		properties := map[string]any{}
+		var properties object
 		for _, kv := range o.attrs {
-			properties[string(kv.Key)] = kv.Value.AsInterface()
-		}
-		b, err := json.Marshal(properties)
-		if err != nil {
-			return nil, err
+			if properties, err = properties.with(string(kv.Key), kv.Value.AsInterface()); err != nil {
+				return nil, err
+			}
 		}
 		if insert == nil {
 			if insert, err = tx.Prepare("INSERT OR REPLACE INTO in_flight (span_id, trace_id, writer, start_ns, properties) VALUES (?, ?, ?, ?, ?)"); err != nil {
@@ -414,7 +412,7 @@ func (r *Recorder) inFlight(tx *sql.Tx, batch []sdktrace.ReadOnlySpan) (settle f
 			}
 			defer insert.Close()
 		}
-		if _, err := insert.Exec(id[:], o.trace[:], r.writer, o.start.UnixNano(), string(b)); err != nil {
+		if _, err := insert.Exec(id[:], o.trace[:], r.writer, o.start.UnixNano(), properties.String()); err != nil {
 			return nil, err
 		}
 		kept = append(kept, o)

@@ -44,7 +44,12 @@ func (c *Call) SpanStatus() (codes.Code, string) {
 // int64, float64, bool or []string; instants are nanoseconds since Arrived.
 func (c *Call) Properties() iter.Seq2[string, any] {
 	return func(yield func(string, any) bool) {
-		for _, kv := range c.appendProperties(make([]attribute.KeyValue, 0, 128), fields) {
+		for i := range fields {
+			if v := fields[i].get(c); v.Type() != attribute.EMPTY && !yield(string(fields[i].key), v.AsInterface()) {
+				return
+			}
+		}
+		for _, kv := range c.appendLabels(nil) {
 			if !yield(string(kv.Key), kv.Value.AsInterface()) {
 				return
 			}
@@ -80,7 +85,12 @@ func (c *Call) StartAttributes() []attribute.KeyValue {
 // elsewhere. A span that carries many labels needs a limit above the SDK's 128
 // attributes.
 func (c *Call) Attributes() []attribute.KeyValue {
-	return c.appendFigures(c.appendProperties(make([]attribute.KeyValue, 0, 128), fields))
+	return c.AppendAttributes(make([]attribute.KeyValue, 0, 128))
+}
+
+// AppendAttributes appends them to list, for who has a list to use again.
+func (c *Call) AppendAttributes(list []attribute.KeyValue) []attribute.KeyValue {
+	return c.appendFigures(c.appendProperties(list, fields))
 }
 
 func (c *Call) appendProperties(list []attribute.KeyValue, of []field) []attribute.KeyValue {
@@ -89,6 +99,10 @@ func (c *Call) appendProperties(list []attribute.KeyValue, of []field) []attribu
 			list = append(list, attribute.KeyValue{Key: of[i].key, Value: v})
 		}
 	}
+	return c.appendLabels(list)
+}
+
+func (c *Call) appendLabels(list []attribute.KeyValue) []attribute.KeyValue {
 	if len(c.Labels) > 0 {
 		for _, name := range slices.Sorted(maps.Keys(c.Labels)) {
 			list = append(list, attribute.String(labelKey+utf8Text(name), utf8Text(c.Labels[name])))
