@@ -1,17 +1,13 @@
 package proxy
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
 	"strings"
-	"sync"
 
-	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
 
 	"weir/generator/loadmodel"
@@ -35,9 +31,9 @@ type exchange struct {
 	body   *body
 	timing timing
 	unread unread
-	blind  bool // the meter failed: bytes are passed on and counted
-	span   trace.Span
-	begun  chan struct{} // closed when the span is there; nil before it is asked for
+	blind  bool       // the meter failed: bytes are passed on and counted
+	span   trace.Span // touched by the recording alone
+	begun  bool       // the span was asked for
 	permit *shaper.Permit
 }
 
@@ -56,7 +52,7 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) {
 	bodyErr := x.readBody()
 	x.describe()
 	x.meter = call.NewMeter(x.c, x.format)
-	x.beginSpan()
+	x.begin()
 	if bodyErr != nil {
 		x.failBody(bodyErr)
 		return
@@ -184,19 +180,6 @@ func provider(host string, api wire.API) string {
 	return "openai"
 }
 
-// beginSpan begins the call's span, in the caller's trace if it has one. What
-// the span says at its start does not change any more, so the request need not
-// wait for it; record does.
-func (x *exchange) beginSpan() {
-	x.begun = make(chan struct{})
-	go func() {
-		defer close(x.begun)
-		ctx := propagation.TraceContext{}.Extract(context.WithoutCancel(x.r.Context()), propagation.HeaderCarrier(x.r.Header))
-		_, x.span = x.p.tracer.Start(ctx, x.c.SpanName(), trace.WithSpanKind(trace.SpanKindClient),
-			trace.WithTimestamp(x.c.Arrived.Time()), trace.WithAttributes(x.c.StartAttributes()...))
-	}()
-}
-
 // admit waits for the shaper's leave.
 func (x *exchange) admit() bool {
 	c := x.c
@@ -292,10 +275,8 @@ func (x *exchange) end(how call.End, err error) {
 			Status: c.Status, RetryAfter: c.RetryAfter, InputTokens: c.Usage.Input.N, OutputTokens: c.Usage.Output.N,
 		})
 	}
-	// The end of the stream goes out to the caller when the handler returns;
-	// recording does not stand in its way.
 	x.p.under.begin()
-	go x.record()
+	x.p.recording.add(x.record)
 }
 
 // close lets the meter name the outcome. Should it fail, the call is recorded
@@ -311,22 +292,6 @@ func (x *exchange) close(how call.End, err error) {
 	x.meter.End(how, err, at)
 }
 
-// attributeLists are used again: a call's is some 8 KiB long.
-var attributeLists = sync.Pool{New: func() any { return new([]attribute.KeyValue) }}
-
-// record ends the call's span.
-func (x *exchange) record() {
-	defer x.p.under.end()
-	<-x.begun
-	list := attributeLists.Get().(*[]attribute.KeyValue)
-	*list = x.c.AppendAttributes((*list)[:0])
-	x.span.SetAttributes(*list...) // which copies them
-	clear(*list)
-	attributeLists.Put(list)
-	x.span.SetStatus(x.c.SpanStatus())
-	x.span.End(trace.WithTimestamp(x.c.Done.Time()))
-}
-
 // recordPanic sees to it that a call is recorded and its permit released even
 // if weir itself fails; the panic goes on.
 func (x *exchange) recordPanic() {
@@ -337,9 +302,9 @@ func (x *exchange) recordPanic() {
 	if err, ok := v.(error); !ok || !errors.Is(err, http.ErrAbortHandler) {
 		x.p.Log.Error("a request failed inside weir", "panic", fmt.Sprint(v))
 	}
-	if x.begun == nil { // before the call was described
+	if !x.begun { // before the call was described
 		x.meter = call.NewMeter(x.c, x.format)
-		x.beginSpan()
+		x.begin()
 	}
 	x.end(call.EndBroken, errors.New("weir failed while carrying the call"))
 	panic(v)

@@ -59,6 +59,7 @@ type Proxy struct {
 	shape     *shaper.Shaper
 	tracer    trace.Tracer
 	under     inflight // requests, and calls that are being recorded
+	recording recording
 	stopping  context.Context
 	stop      context.CancelCauseFunc
 }
