@@ -46,7 +46,7 @@ type Meter struct {
 	onFrame  func(wire.Frame) // m.frame, bound once
 	closing  bool             // the body has ended; what comes now was incomplete
 
-	event  wire.Event
+	events wire.EventReader
 	stream stream
 	whole  whole
 
@@ -57,7 +57,7 @@ type Meter struct {
 // path belongs to none, and then only bytes and instants are measured. The
 // call's Operation and Request are read when the response begins.
 func NewMeter(c *Call, f wire.Format) *Meter {
-	m := &Meter{call: c, format: f, length: -1}
+	m := &Meter{call: c, format: f, length: -1, events: wire.EventReader{Format: f}}
 	m.onFrame = m.frame
 	return m
 }
@@ -161,8 +161,8 @@ func (m *Meter) frame(f wire.Frame) {
 		m.answer(f)
 		return
 	}
-	ev := &m.event
-	unread := f.Oversize || m.format.ParseEvent(ev, f) != nil
+	ev := &m.events.Event
+	unread := f.Oversize || m.events.Read(f) != nil
 	if unread {
 		if m.closing {
 			return // cut in its middle
