@@ -1,6 +1,7 @@
 package generator
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -45,10 +46,10 @@ func (r *Run) Preflight(ctx context.Context) (warnings []string, err error) {
 		s := Session{Scenario: "preflight", WarmUp: true, API: k.api, Model: k.model, Stream: k.stream, Turns: []Turn{{Output: preflightTokens}}}
 		more, err := c.prove(ctx, &s, r.Plan)
 		if err != nil {
-			return warnings, fmt.Errorf("preflight: %s, model %q at %s: %w", k.api, k.model, r.Target.BaseURL, err)
+			return warnings, fmt.Errorf("preflight: %s at %s: %w", k, cmp.Or(r.Target.Shown, r.Target.BaseURL), err)
 		}
 		for _, w := range more {
-			warnings = append(warnings, fmt.Sprintf("%s, model %q: %s", k.api, k.model, w))
+			warnings = append(warnings, fmt.Sprintf("%s: %s", k, w))
 		}
 	}
 	return warnings, nil
@@ -59,6 +60,13 @@ type dialect struct {
 	api    wire.API
 	model  string
 	stream bool
+}
+
+func (d dialect) String() string {
+	if d.model == "" {
+		return string(d.api)
+	}
+	return fmt.Sprintf("%s, model %q", d.api, d.model)
 }
 
 // dialects are those of the plan, each once.

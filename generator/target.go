@@ -85,6 +85,7 @@ type Target struct {
 	// a path ("https://host/api"). A version segment at its end (/v1) stands
 	// for the API's own.
 	BaseURL string
+	Shown   string // how messages name the endpoint; BaseURL when empty
 	Keys    Keys
 	RootCAs *x509.CertPool // nil: the system's
 }

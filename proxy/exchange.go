@@ -82,8 +82,15 @@ func (x *exchange) readPath() {
 	x.route = wire.Find(x.r.Method, plain)
 	x.format = wire.For(x.route.API)
 	c.API, c.Operation = x.route.API, x.route.Operation
+	if len(plain) > longestPlainPath {
+		plain = call.Redact(plain)
+	}
 	c.Method, c.Path = x.r.Method, plain
 }
+
+// longestPlainPath is a length of paths that cannot hold a key beside the name
+// of an operation. Longer ones may: some gateways want it there.
+const longestPlainPath = 24
 
 // readBody reads the request's body and what it says of itself.
 func (x *exchange) readBody() error {

@@ -316,6 +316,9 @@ func TestTagsAreReadAndTakenOff(t *testing.T) {
 		scenario     string
 		from, arrive string
 	}{
+		{"header in another script → its letters", "/v1/messages", map[string]string{headerScenario: "短对话 Ü1"}, "短对话-ü1", "header", "/v1/messages"},
+		{"path prefix in another script", "/s/%E7%9F%AD/v1/messages", nil, "短", "path", "/v1/messages"},
+		{"too long → cut between letters", "/v1/messages", map[string]string{headerScenario: "a" + strings.Repeat("短", 30)}, "a" + strings.Repeat("短", 21), "header", "/v1/messages"},
 		{"header → its scenario", "/v1/messages", map[string]string{headerScenario: "Refactor"}, "refactor", "header", "/v1/messages"},
 		{"path prefix → its scenario", "/s/rag/v1/messages?beta=true&x=%20", nil, "rag", "path", "/v1/messages?beta=true&x=%20"},
 		{"both → the header's", "/s/rag/v1/messages", map[string]string{headerScenario: "chat"}, "chat", "header", "/v1/messages"},
@@ -412,5 +415,20 @@ func TestUpstreamIsChosenByPrefixThenModel(t *testing.T) {
 		if u, rest := choose(all, row.path, row.model); u.Name != row.want || rest != row.rest {
 			t.Errorf("%s for %s goes to %s%s, want %s%s", row.path, row.model, u.Name, rest, row.want, row.rest)
 		}
+	}
+}
+
+// Some gateways want the key in the path: it goes there, and nowhere else.
+func TestKeyInThePathIsNotRecorded(t *testing.T) {
+	var arrived string
+	s := start(t, upstreamOf(t, func(w http.ResponseWriter, r *http.Request) { arrived = r.URL.Path }), nil)
+	const path = "/gate/sk-abcdefgh12345678/v1/chat/completions"
+	resp, err := s.client.Post(s.url+path, "application/json", strings.NewReader(`{"model":"m"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	if c := s.call(t, 1); strings.Contains(c.Path, "abcdefgh") || !strings.HasSuffix(c.Path, "/v1/chat/completions") || arrived != path {
+		t.Errorf("recorded %q, sent on to %q", c.Path, arrived)
 	}
 }

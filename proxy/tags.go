@@ -5,6 +5,8 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
 // The headers by which a request says what it belongs to. None of them, and
@@ -72,17 +74,21 @@ func scenarioPrefix(escaped string) (name, rest string, ok bool) {
 
 const longestScenario = 64
 
-// scenarioName makes a scenario's id of what a request says: ids are lower
-// case letters, digits, dots, dashes and underscores. A call is never lost for
-// its name: other characters become dashes.
+// scenarioName makes a scenario's id of what a request says: letters and digits
+// of any script in lower case, dots, dashes and underscores. A call is never lost for its name: other characters become
+// dashes.
 func scenarioName(s string) string {
 	s = strings.ToLower(strings.TrimSpace(s))
 	if len(s) > longestScenario {
-		s = s[:longestScenario]
+		end := longestScenario
+		for end > 0 && !utf8.RuneStart(s[end]) {
+			end--
+		}
+		s = s[:end]
 	}
 	return strings.Map(func(r rune) rune {
 		switch {
-		case r >= 'a' && r <= 'z', r >= '0' && r <= '9', r == '.', r == '-', r == '_':
+		case r == '.', r == '-', r == '_', r != utf8.RuneError && (unicode.IsLetter(r) || unicode.IsNumber(r)):
 			return r
 		}
 		return '-'

@@ -202,7 +202,7 @@ func TestOpenSaysWhatIsWrongAndWhatToDo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := other.Exec("CREATE TABLE spans (text)"); err != nil {
+	if _, err := other.Exec("CREATE TABLE things (text)"); err != nil {
 		t.Fatal(err)
 	}
 	other.Close()

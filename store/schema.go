@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"strings"
 )
 
 // migrations bring a database from each version to the next. user_version is
@@ -138,6 +137,19 @@ func newerSchema(version int) error {
 	return fmt.Errorf("was written by a newer weir (schema %d, this one knows %d); use that one, or another --db", version, len(migrations))
 }
 
+// ownSchema fails on a database that is full of something else.
+func ownSchema(ctx context.Context, db *sql.DB, version int) error {
+	var tables, own int
+	if err := db.QueryRowContext(ctx, "SELECT count(*), count(CASE WHEN name = 'writers' THEN 1 END) FROM sqlite_master WHERE type = 'table'").Scan(&tables, &own); err != nil {
+		return err
+	}
+	// Another process may be making the tables just now.
+	if own == 0 && (version > 0 || tables > 0) {
+		return errors.New("is another program's SQLite database; choose another place with --db")
+	}
+	return nil
+}
+
 // migrate brings the schema up to date, each step in a transaction of its own.
 func migrate(ctx context.Context, db *sql.DB) error {
 	var version int
@@ -146,6 +158,9 @@ func migrate(ctx context.Context, db *sql.DB) error {
 	}
 	if version > len(migrations) {
 		return newerSchema(version)
+	}
+	if err := ownSchema(ctx, db, version); err != nil {
+		return err
 	}
 	for ; version < len(migrations); version++ {
 		tx, err := db.BeginTx(ctx, nil)
@@ -160,9 +175,6 @@ func migrate(ctx context.Context, db *sql.DB) error {
 		}
 		if err != nil {
 			_ = tx.Rollback()
-			if version == 0 && strings.Contains(err.Error(), "already exists") {
-				return errors.New("is another program's SQLite database; choose another place with --db")
-			}
 			return fmt.Errorf("schema step %d: %w", version+1, err)
 		}
 		if err := tx.Commit(); err != nil {

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -76,23 +77,34 @@ func TestQuestionsOfTheDocumentHaveAnswers(t *testing.T) {
 }
 
 func TestOlderFileIsBroughtUpToDate(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "weir.db")
-	db, err := connect(context.Background(), path, "rwc")
-	if err != nil {
-		t.Fatal(err)
+	for from := range len(migrations) + 1 {
+		path := filepath.Join(t.TempDir(), "weir.db")
+		db, err := connect(context.Background(), path, "rwc")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, step := range migrations[:from] {
+			if _, err := db.Exec(step); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if from > 0 {
+			if _, err := db.Exec("INSERT INTO names (id, name) VALUES (7, 'kept')"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := db.Exec(fmt.Sprintf("PRAGMA user_version = %d", from)); err != nil {
+			t.Fatal(err)
+		}
+		db.Close()
+		now := openAt(t, path)
+		var version, kept int
+		if err := now.read.QueryRow("PRAGMA user_version").Scan(&version); err != nil || version != len(migrations) {
+			t.Errorf("from version %d to %d, %v", from, version, err)
+		}
+		if err := now.read.QueryRow("SELECT count(*) FROM names WHERE name = 'kept'").Scan(&kept); err != nil || kept != min(from, 1) {
+			t.Errorf("from version %d: what stood in the file is gone: %d, %v", from, kept, err)
+		}
+		openAt(t, path) // a second time changes nothing
 	}
-	// A file from before the first schema: empty, version 0.
-	if _, err := db.Exec("CREATE TABLE kept (x INTEGER); INSERT INTO kept VALUES (7)"); err != nil {
-		t.Fatal(err)
-	}
-	db.Close()
-	now := openAt(t, path)
-	var version, x int
-	if err := now.read.QueryRow("PRAGMA user_version").Scan(&version); err != nil || version != len(migrations) {
-		t.Errorf("version %d, %v", version, err)
-	}
-	if err := now.read.QueryRow("SELECT x FROM kept").Scan(&x); err != nil || x != 7 {
-		t.Errorf("what stood in the file is gone: %d, %v", x, err)
-	}
-	openAt(t, path) // a second time changes nothing
 }

@@ -37,7 +37,7 @@ key, no network.`,
   weir demo --for 20s --seed 7
   weir demo --qps 40 --db demo.db`,
 		Args: wantArgs(0, 0, ""),
-		RunE: func(c *cobra.Command, _ []string) error { return a.runDemo(c.Context(), f) },
+		RunE: func(c *cobra.Command, _ []string) error { return a.runDemo(c.Context(), f, c.Flags().Changed) },
 	}
 	fl := c.Flags()
 	fl.DurationVar(&f.length, "for", 30*time.Second, "time over which requests start")
@@ -48,11 +48,14 @@ key, no network.`,
 	return c
 }
 
-func (a *app) runDemo(ctx context.Context, f demoFlags) error {
-	if f.length <= 0 {
-		return usagef("--for %s: want a time above 0, as 20s", f.length)
+// shortestRun is the shortest time in which a rate means anything.
+const shortestRun = 100 * time.Millisecond
+
+func (a *app) runDemo(ctx context.Context, f demoFlags, given func(string) bool) error {
+	if f.length < shortestRun {
+		return usagef("--for %s: want %s or more, as 20s", f.length, shortestRun)
 	}
-	if f.qps != 0 && !positive(f.qps) {
+	if given("qps") && !positive(f.qps) {
 		return usagef("--qps %g: want a rate above 0", f.qps)
 	}
 	m, err := loadmodel.Decode("load_model.json", quickstart.LoadModel)

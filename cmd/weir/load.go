@@ -7,6 +7,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"net/url"
+	"os"
 	"strings"
 	"sync"
 	"time"
@@ -150,8 +151,8 @@ func (a *app) load(ctx context.Context, s *stack, plan *generator.Plan, labels m
 			return err
 		}
 		defer stop()
-		run.Target.BaseURL = base
 		shown, settle = upstreams[0].URL.String(), stop
+		run.Target.BaseURL, run.Target.Shown = base, shown
 	}
 	return a.play(ctx, s, run, playOptions{shown: shown, preflight: !f.noPreflight, json: f.json, settle: settle})
 }
@@ -195,8 +196,8 @@ func readModel(file string) (*loadmodel.Model, error) {
 // readPlan reads the model and puts the flags over it.
 func (a *app) readPlan(file string, f loadFlags, given func(string) bool) (*generator.Plan, error) {
 	switch {
-	case given("for") && f.length <= 0:
-		return nil, usagef("--for %s: want a time above 0, as 30s or 5m", f.length)
+	case given("for") && f.length < shortestRun:
+		return nil, usagef("--for %s: want %s or more, as 30s or 5m", f.length, shortestRun)
 	case given("qps") && !positive(f.qps):
 		return nil, usagef("--qps %g: want a rate above 0", f.qps)
 	case given("max-in-flight") && f.maxInFlight < 0, given("limit") && f.limit < 0, given("timeout") && f.timeout < 0:
@@ -205,6 +206,10 @@ func (a *app) readPlan(file string, f loadFlags, given func(string) bool) (*gene
 		return nil, usagef("--speed %g: want a factor above 0; 2 plays a trace in half the time", f.speed)
 	case f.api != "" && wire.For(wire.API(f.api)) == nil:
 		return nil, usagef("--api %s: want chat, responses, messages, gemini or completions", f.api)
+	}
+	// A pipe would be read more than once, and can keep its reader waiting.
+	if info, err := os.Stat(file); err == nil && !info.Mode().IsRegular() && !info.IsDir() {
+		return nil, usagef("%s is no regular file; write what it gives into one, and name that", file)
 	}
 	if loadmodel.LooksLikeTrace(file) {
 		return a.readTrace(file, f, given)

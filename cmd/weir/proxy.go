@@ -153,27 +153,34 @@ func (a *app) runProxy(ctx context.Context, f proxyFlags) error {
 		a.tryUpstream(ctx, u)
 	}
 	var failed error
+	cut := false
 	select {
 	case failed = <-served:
 	case <-ctx.Done():
-		a.drain(p, f.grace)
+		cut = !a.drain(p, f.grace) && a.hard.Err() != nil
 		failed = <-served
 	}
 	err = errors.Join(failed, s.close())
 	if err == nil && ctx.Err() != nil {
 		fmt.Fprintln(a.err, "next: weir report last"+s.dbFlag())
 	}
+	if err == nil && cut {
+		return coded{exitInterrupted, errors.New("interrupted: the streams under way were ended")}
+	}
 	return err
 }
 
-// drain lets the streams under way end, for so long as grace and patience allow.
-func (a *app) drain(p *proxy.Proxy, grace time.Duration) {
+// drain lets the streams under way end, for so long as grace and patience allow,
+// and says whether they did.
+func (a *app) drain(p *proxy.Proxy, grace time.Duration) bool {
 	fmt.Fprintf(a.err, "finishing the streams under way, for up to %s; Ctrl-C again ends them\n", grace)
 	wait, cancel := context.WithTimeout(a.hard, grace)
 	defer cancel()
 	if p.Shutdown(wait) != nil {
 		p.Close()
+		return false
 	}
+	return true
 }
 
 // tryUpstream warns of an upstream that cannot be reached; it may come up yet.
@@ -238,8 +245,11 @@ func (a *app) banner(at net.Addr, upstreams []proxy.Upstream, s *stack) {
 			fmt.Fprintf(a.out, "  # %s\n  %s\n", lines.Client, text)
 		}
 	}
-	if proxied, _ := a.env("HTTPS_PROXY"); proxied != "" {
-		fmt.Fprintln(a.out, "  # HTTPS_PROXY is set: keep tools from looking for weir behind it\n  export NO_PROXY=127.0.0.1,localhost")
+	for _, name := range []string{"HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"} {
+		if proxied, _ := a.env(name); proxied != "" {
+			fmt.Fprintf(a.out, "  # %s is set: keep tools from looking for weir behind it\n  export NO_PROXY=127.0.0.1,localhost\n", name)
+			break
+		}
 	}
 	fmt.Fprintln(a.out)
 	fmt.Fprintln(a.err, "next: weir calls --follow"+s.dbFlag()+"   (Ctrl-C stops)")

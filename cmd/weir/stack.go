@@ -176,6 +176,23 @@ func summarise(ctx context.Context, db *store.DB, words, by []string) (*report.R
 			}
 			return runs, nil
 		},
-		Lost: func(since time.Time) (int64, error) { return db.Lost(ctx, since) },
+		Lost:        func(since time.Time) (int64, error) { return db.Lost(ctx, since) },
+		Interrupted: func(since time.Time, runs []string) (int, error) { return interrupted(ctx, db, since, runs) },
 	})
+}
+
+// interrupted counts the calls that a killed weir left, once for both sides.
+func interrupted(ctx context.Context, db *store.DB, since time.Time, runs []string) (int, error) {
+	open, err := db.InFlight(ctx)
+	if err != nil {
+		return 0, err
+	}
+	traces := map[[16]byte]bool{}
+	for _, o := range open {
+		of := len(runs) == 0 || slices.Contains(runs, o.Call.Run)
+		if o.Interrupted && of && !o.Call.Arrived.Time().Before(since) {
+			traces[o.Call.TraceID] = true
+		}
+	}
+	return len(traces), nil
 }

@@ -92,6 +92,7 @@ func TestListsOfCalls(t *testing.T) {
 		"follow.txt": func(b *bytes.Buffer) {
 			for _, c := range calls {
 				ListLine(b, c, Style{})
+				ListLine(b, c, Style{Width: 80})
 			}
 		},
 	} {

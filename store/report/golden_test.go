@@ -17,7 +17,7 @@ import (
 	"weir/store/call"
 )
 
-var dates = regexp.MustCompile(`(\d{4}-)?\d\d-\d\d[T ]\d\d:\d\d:\d\d\.\d+Z?`)
+var dates = regexp.MustCompile(`((\d{4}-)?\d\d-\d\d[T ])?\d\d:\d\d:\d\d\.\d+Z?`)
 
 var update = flag.Bool("update", false, "rewrite the goldens")
 

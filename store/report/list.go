@@ -84,7 +84,7 @@ func tokens(n int64, ok bool) string {
 }
 
 // ListLine writes a call as one line of fixed columns, for a list that grows
-// at its end.
+// at its end; a narrow screen gets fewer of them.
 func ListLine(w io.Writer, c *call.Call, s Style) {
 	cells := listCells(c)
 	pad := func(text string, columns int) string { return width.FillRight(clip(text, columns), columns) }
@@ -94,6 +94,14 @@ func ListLine(w io.Writer, c *call.Call, s Style) {
 	} else if c.Outcome != "" {
 		outcome = s.paint(red, outcome)
 	}
-	fmt.Fprintf(w, "%s  %s  %s  %s  %s  ttft %s  %s→%s  total %s\n", cells[0], cells[1], pad(cells[3], 18), pad(cells[4], 20),
-		outcome, width.FillLeft(cells[7], 7), width.FillLeft(cells[9], 6), width.FillRight(cells[10], 5), cells[11])
+	started := cells[1][max(0, strings.LastIndexByte(cells[1], ' ')+1):] // the day is today
+	wide := s.columns() >= 120
+	if !wide {
+		cells[0] = cells[0][:8] // the beginning of an id names a call
+	}
+	parts := []string{cells[0], started, pad(cells[2], 6), pad(cells[3], 16), outcome, "ttft " + width.FillLeft(cells[7], 7)}
+	if wide {
+		parts = append(parts, width.FillLeft(cells[9], 6)+"→"+width.FillRight(cells[10], 5), pad(cells[4], 20))
+	}
+	fmt.Fprintln(w, strings.TrimRight(strings.Join(parts, "  "), " "))
 }

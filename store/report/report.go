@@ -38,6 +38,11 @@ type Options struct {
 	// Lost counts the spans that were lost since the first call arrived; nil
 	// when nobody counted.
 	Lost func(since time.Time) (int64, error)
+
+	// Interrupted counts the calls, of these runs if there are any, that began
+	// since the first call and never ended, because the weir that carried them
+	// was killed; nil when nobody counted.
+	Interrupted func(since time.Time, runs []string) (int, error)
 }
 
 // Report is the summary of some calls.
@@ -61,8 +66,9 @@ type Report struct {
 	// Calls that both the proxy and the generator measured.
 	BothViews int `json:"both_views_calls"`
 
-	LostSpans Num      `json:"lost_spans"`
-	Warnings  []string `json:"warnings"`
+	LostSpans   Num      `json:"lost_spans"`
+	Interrupted int      `json:"interrupted_calls"` // began, and never ended: weir was killed
+	Warnings    []string `json:"warnings"`
 }
 
 // Row is one group of calls. Latencies are of successful calls only.

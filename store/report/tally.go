@@ -81,6 +81,12 @@ func (t *tally) lookUp(o *Options) error {
 		}
 		t.report.LostSpans = N(float64(lost))
 	}
+	if o.Interrupted != nil && !t.since.IsZero() {
+		var err error
+		if t.report.Interrupted, err = o.Interrupted(t.since, t.runs); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 

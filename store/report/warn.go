@@ -22,6 +22,9 @@ func (r *Report) warn() {
 	if r.LostSpans.Known && r.LostSpans.V > 0 {
 		say("%s lost: the store is missing what they measured", count(int(r.LostSpans.V), "span"))
 	}
+	if r.Interrupted > 0 {
+		say("%s never ended, because weir was killed: they are in none of the figures", count(r.Interrupted, "call"))
+	}
 	if n := t.Tokens.Sources[string(call.UsageMissing)]; n > 0 {
 		say("%d of %s reported no usage", n, count(t.Calls, "call"))
 	}
