@@ -69,7 +69,7 @@ var attributeLists = sync.Pool{New: func() any { return new([]attribute.KeyValue
 func (x *exchange) record() {
 	defer x.p.under.end()
 	list := attributeLists.Get().(*[]attribute.KeyValue)
-	*list = x.c.AppendAttributes((*list)[:0])
+	*list = x.c.AppendEndAttributes((*list)[:0])
 	x.span.SetAttributes(*list...) // which copies them
 	clear(*list)
 	attributeLists.Put(list)

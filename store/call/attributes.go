@@ -77,7 +77,7 @@ func (c *Call) set(key attribute.Key, v attribute.Value) {
 // StartAttributes are those that the conventions want at a span's creation,
 // and those by which a call in flight is listed.
 func (c *Call) StartAttributes() []attribute.KeyValue {
-	return c.appendProperties(make([]attribute.KeyValue, 0, len(startFields)+len(c.Labels)), startFields)
+	return c.appendLabels(appendFields(make([]attribute.KeyValue, 0, len(startFields)+len(c.Labels)), c, startFields))
 }
 
 // Attributes are all of them; FromSpan reads them back. Beside the properties
@@ -85,21 +85,23 @@ func (c *Call) StartAttributes() []attribute.KeyValue {
 // elsewhere. A span that carries many labels needs a limit above the SDK's 128
 // attributes.
 func (c *Call) Attributes() []attribute.KeyValue {
-	return c.AppendAttributes(make([]attribute.KeyValue, 0, 128))
+	list := appendFields(make([]attribute.KeyValue, 0, 128), c, startFields)
+	return c.AppendEndAttributes(c.appendLabels(list))
 }
 
-// AppendAttributes appends them to list, for who has a list to use again.
-func (c *Call) AppendAttributes(list []attribute.KeyValue) []attribute.KeyValue {
-	return c.appendFigures(c.appendProperties(list, fields))
+// AppendEndAttributes appends to list the attributes that StartAttributes does
+// not hold: those of a span that was begun with them and ends.
+func (c *Call) AppendEndAttributes(list []attribute.KeyValue) []attribute.KeyValue {
+	return c.appendFigures(appendFields(list, c, endFields))
 }
 
-func (c *Call) appendProperties(list []attribute.KeyValue, of []field) []attribute.KeyValue {
+func appendFields(list []attribute.KeyValue, c *Call, of []field) []attribute.KeyValue {
 	for i := range of {
 		if v := of[i].get(c); v.Type() != attribute.EMPTY {
 			list = append(list, attribute.KeyValue{Key: of[i].key, Value: v})
 		}
 	}
-	return c.appendLabels(list)
+	return list
 }
 
 func (c *Call) appendLabels(list []attribute.KeyValue) []attribute.KeyValue {
