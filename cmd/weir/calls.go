@@ -50,7 +50,7 @@ milliseconds and a head.
 	return c
 }
 
-var spanID = regexp.MustCompile(`^[0-9A-Fa-f]{2,32}$`)
+var spanID = regexp.MustCompile(`^[0-9A-Fa-f]{1,32}$`)
 
 func (a *app) runCalls(ctx context.Context, words []string, f callsFlags) error {
 	one := len(words) == 1 && spanID.MatchString(words[0])

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"weir/generator"
+	"weir/store/report"
 )
 
 // playOptions say how a run is played and told of.
@@ -43,14 +44,17 @@ func (a *app) play(ctx context.Context, s *stack, run *generator.Run, o playOpti
 	}
 	// A call ends for its client before it ends for the proxy.
 	o.settle()
-	if err := s.endRun(run, result, o.shown); err != nil {
-		return err
-	}
+	kept := s.endRun(run, result, o.shown)
 	// The run's calls are read back from the store: what is reported is what
-	// was kept.
+	// was kept, even if that is not all.
 	r, err := s.report(context.WithoutCancel(ctx), []string{"run:" + run.ID}, nil)
 	if err != nil {
-		return err
+		return errors.Join(kept, err)
+	}
+	if recorder := s.tracing.Recorder; kept != nil {
+		missing := recorder.Waiting() + recorder.Lost()
+		r.LostSpans = report.N(float64(missing))
+		r.Warnings = append(r.Warnings, fmt.Sprintf("%d spans could not be written: the figures are of the rest", missing))
 	}
 	if o.json {
 		err = r.JSON(a.out)
@@ -59,6 +63,10 @@ func (a *app) play(ctx context.Context, s *stack, run *generator.Run, o playOpti
 	}
 	if err != nil {
 		return err
+	}
+	if kept != nil {
+		// What is lost, and why, is said when the database is closed.
+		return coded{exitFailed, &hinted{errors.New("not all of the run could be kept"), "weir report run:" + run.ID + s.dbFlag()}}
 	}
 	next := o.next
 	if next == "" {

@@ -91,7 +91,7 @@ func (s *stack) close() error {
 	err := s.tracing.Shutdown(ctx)
 	recorder := s.tracing.Recorder
 	if lost := recorder.Lost(); lost > 0 {
-		errs = append(errs, fmt.Errorf("%d calls could not be written to %s: %w", lost, s.db.Path, orUnknown(recorder.Err())))
+		errs = append(errs, fmt.Errorf("%d calls could not be written and are lost: %w", lost, orUnknown(recorder.Err())))
 	} else if err != nil && recorder.Err() == nil {
 		fmt.Fprintf(s.a.err, "! not everything was sent to the collector: %v; it is in %s and goes out the next time\n", err, s.db.Path)
 	} else if err != nil {
@@ -127,7 +127,7 @@ func (s *stack) endRun(run *generator.Run, result *generator.Result, shown strin
 		r.Scenarios = append(r.Scenarios, sc.Scenario)
 	}
 	if err := s.tracing.Provider.ForceFlush(ctx); err != nil {
-		return fmt.Errorf("database %s: write the run's calls: %w", s.db.Path, err)
+		return fmt.Errorf("write the run's calls: %w", err)
 	}
 	return s.db.SaveRun(ctx, r)
 }
