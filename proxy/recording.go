@@ -11,9 +11,8 @@ import (
 )
 
 // recording makes the calls' spans beside the streams, those of some
-// milliseconds in a row: that costs a third of making each when it is due, and
-// stands in no request's way. Every instant was taken before. The zero
-// recording is ready.
+// milliseconds in a row, so that it wakes seldom and stands in no request's
+// way. Every instant was taken before. The zero recording is ready.
 type recording struct {
 	mu    sync.Mutex
 	jobs  []func()

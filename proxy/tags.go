@@ -75,8 +75,8 @@ func scenarioPrefix(escaped string) (name, rest string, ok bool) {
 const longestScenario = 64
 
 // scenarioName makes a scenario's id of what a request says: letters and digits
-// of any script in lower case, dots, dashes and underscores. A call is never lost for its name: other characters become
-// dashes.
+// of any script in lower case, dots, dashes and underscores. A call is never
+// lost for its name: other characters become dashes.
 func scenarioName(s string) string {
 	s = strings.ToLower(strings.TrimSpace(s))
 	if len(s) > longestScenario {

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
 
 	"weir/store/call"
@@ -279,5 +280,27 @@ func TestReadingNeedsNoRightToWrite(t *testing.T) {
 	defer db.Close()
 	if got := all(t, db, "all"); len(got) != 1 || got[0].Outcome != call.OK {
 		t.Errorf("read %v", got)
+	}
+}
+
+// One span waits for room; while there is none, those after it do not, or a
+// full queue would hold up ever more calls. 3,000 that waited would take
+// minutes.
+func TestAFullQueueHoldsUpOneSpan(t *testing.T) {
+	r := &Recorder{queue: make(chan sdktrace.ReadOnlySpan, 1)}
+	if !r.enqueue(nil) {
+		t.Fatal("there was room")
+	}
+	for range 3000 {
+		if r.enqueue(nil) {
+			t.Fatal("there was no room")
+		}
+	}
+	if !r.choked.Load() {
+		t.Error("the queue does not count as full")
+	}
+	<-r.queue
+	if !r.enqueue(nil) || r.choked.Load() {
+		t.Error("with room again a span was lost, or the next one will be")
 	}
 }

@@ -27,7 +27,8 @@ const (
 // Recorder is a span processor that writes weir's spans to the database, in
 // batches of its own goroutine. Nothing of it stands in the way of a request:
 // a span is queued when its call has ended. When the queue is full the ending
-// call waits a moment, and what finds no room even then is lost and counted.
+// call waits a moment; what finds no room even then is lost and counted, and so
+// is all that comes until there is room again.
 // Spans that are not weir's calls are passed over.
 type Recorder struct {
 	db     *DB
@@ -51,6 +52,7 @@ type Recorder struct {
 
 	written, lost, waiting atomic.Int64
 	lastErr                atomic.Pointer[error]
+	choked                 atomic.Bool // a span waited in vain for room, and there was none since
 }
 
 // openCall is a call in flight.
@@ -139,8 +141,14 @@ func (r *Recorder) OnEnd(s sdktrace.ReadOnlySpan) {
 func (r *Recorder) enqueue(s sdktrace.ReadOnlySpan) bool {
 	select {
 	case r.queue <- s:
+		r.choked.Store(false)
 		return true
 	default:
+	}
+	// Calls may be ended one after the other: if each waited, a disk that takes
+	// nothing would hold up ever more of them.
+	if r.choked.Load() {
+		return false
 	}
 	timer := time.NewTimer(fullWait)
 	defer timer.Stop()
@@ -148,6 +156,7 @@ func (r *Recorder) enqueue(s sdktrace.ReadOnlySpan) bool {
 	case r.queue <- s:
 		return true
 	case <-timer.C:
+		r.choked.Store(true)
 		return false
 	}
 }

