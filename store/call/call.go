@@ -96,7 +96,12 @@ type Call struct {
 	Scenario     string
 	ScenarioFrom string // how the scenario was found: "header", "path", "rule", "default"
 	Session      string
-	Turn         int // from 1
+	SessionFrom  string        // how the session was found: "weir", "header", "body", "response", "conversation"
+	Turn         int           // from 1
+	Purpose      string        // what the client makes the call for: "main", "subagent", or a side call as "title"
+	Agent        string        // the client's id of the agent that calls, where a session has several
+	Think        time.Duration // from the end of the session's call before to Arrived; 0 where there was none
+	ThinkFor     string        // what that time was: "user" or "tools"
 	Labels       map[string]string
 	WarmUp       bool
 
@@ -107,6 +112,7 @@ type Call struct {
 	Upstream       string // weir's name for the endpoint
 	Host           string // the upstream's, never weir's
 	Port           int
+	Door           string // by which it came: "reverse", "forward", "connect"
 	Method         string
 	Path           string // without query, prefix tags removed
 	Request        wire.Head
