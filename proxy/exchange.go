@@ -19,32 +19,40 @@ import (
 
 // exchange is one call on its way through the proxy.
 type exchange struct {
-	p      *Proxy
-	w      http.ResponseWriter
-	r      *http.Request
-	c      *call.Call
-	format wire.Format // nil where the path belongs to no dialect
-	route  wire.Route
-	meter  *call.Meter
-	up     *Upstream
-	path   string // of the request to the upstream, escaped
-	body   *body
-	timing timing
-	unread unread
-	blind  bool       // the meter failed: bytes are passed on and counted
-	span   trace.Span // touched by the recording alone
-	begun  bool       // the span was asked for
-	permit *shaper.Permit
+	p        *Proxy
+	w        http.ResponseWriter
+	r        *http.Request
+	c        *call.Call
+	origin   *url.URL    // where the client said it goes; nil in the reverse door
+	unseen   bool        // it is carried, and not measured
+	format   wire.Format // nil where the path belongs to no dialect
+	route    wire.Route
+	meter    *call.Meter
+	up       *Upstream
+	path     string // of the request to the upstream, escaped
+	verbatim bool   // the path is not joined to the upstream's own
+	body     *body
+	timing   timing
+	unread   unread
+	blind    bool       // the meter failed: bytes are passed on and counted
+	span     trace.Span // touched by the recording alone
+	begun    bool       // the span was asked for
+	permit   *shaper.Permit
 }
 
-// serve carries one request, in the order in which things happen to it.
-func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) {
-	x := &exchange{p: p, w: w, r: r, c: &call.Call{Side: call.Proxy}}
+// serve carries one request that was sent to weir itself.
+func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) { p.carry(w, r, doorReverse, nil) }
+
+// carry carries one request, in the order in which things happen to it. origin
+// is where a forward proxy's client wants it to go; nil leaves that to weir.
+func (p *Proxy) carry(w http.ResponseWriter, r *http.Request, door string, origin *url.URL) {
+	x := &exchange{p: p, w: w, r: r, origin: origin, c: &call.Call{Side: call.Proxy, Door: door}}
 	x.c.Arrived = call.Now()
 	p.under.begin()
 	defer p.under.end()
+	x.unseen = origin != nil && !p.forward.measures(origin)
 	x.readPath()
-	if !p.admitted(r) { // which is no call
+	if origin == nil && !p.admitted(r) { // which is no call
 		x.writeError(http.StatusForbidden, "permission_error", "weir wants its client token in the header "+headerToken)
 		return
 	}
@@ -57,7 +65,12 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) {
 		x.failBody(bodyErr)
 		return
 	}
-	if !x.admit() {
+	if x.up == nil {
+		x.writeError(http.StatusNotFound, "not_found_error", errNoUpstream.Error())
+		x.end(call.EndUnreachable, errNoUpstream)
+		return
+	}
+	if !x.unseen && !x.admit() {
 		return
 	}
 	resp, err := x.send()
@@ -68,9 +81,11 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) {
 	x.answer(resp)
 }
 
+var errNoUpstream = errors.New("weir was started without --upstream, so it carries requests as a forward proxy only")
+
 // readPath takes the tags off the request and names its API.
 func (x *exchange) readPath() {
-	t, rest := readTags(x.r.Header, x.r.URL.EscapedPath())
+	t, rest := readTags(x.r.Header, x.r.URL.EscapedPath(), x.origin == nil)
 	c := x.c
 	c.Scenario, c.ScenarioFrom = t.scenario, t.from
 	c.Run, c.Session, c.Turn, c.WarmUp, c.Labels = t.run, t.session, t.turn, t.warmUp, t.labels
@@ -128,18 +143,34 @@ func (x *exchange) describe() {
 			c.KeyFingerprint = x.p.Fingerprint(key)
 		}
 	}
-	x.up, x.path = choose(x.p.upstreams, x.path, c.Request.Model)
+	x.chooseUpstream()
+	if x.up != nil {
+		c.Upstream = x.up.Name
+		c.Host, c.Port = x.up.address()
+	}
+	c.Provider = provider(c.Host, c.API)
+	if c.Scenario == "" {
+		x.nameScenario()
+	}
+}
+
+// chooseUpstream finds where the call goes.
+func (x *exchange) chooseUpstream() {
+	if x.origin != nil {
+		var elsewhere bool
+		x.up, elsewhere = x.p.forward.route(x.origin)
+		x.verbatim = !elsewhere
+		return
+	}
+	c := x.c
+	if x.up, x.path = choose(x.p.upstreams, x.path, c.Request.Model); x.up == nil {
+		return
+	}
 	// The prefix of an upstream may stand before the scenario's.
 	if name, rest, ok := scenarioPrefix(x.path); ok {
 		if x.path = rest; c.Scenario == "" {
 			c.Scenario, c.ScenarioFrom = name, "path"
 		}
-	}
-	c.Upstream = x.up.Name
-	c.Host, c.Port = x.up.address()
-	c.Provider = provider(c.Host, c.API)
-	if c.Scenario == "" {
-		x.nameScenario()
 	}
 }
 
@@ -277,6 +308,9 @@ func (x *exchange) end(how call.End, err error) {
 	x.timing.fill(c)
 	c.RequestBytes = max(c.RequestBytes, x.body.sent())
 	x.close(how, err)
+	if x.unseen {
+		return
+	}
 	if x.permit != nil {
 		x.permit.Release(shaper.Settlement{
 			Status: c.Status, RetryAfter: c.RetryAfter, InputTokens: c.Usage.Input.N, OutputTokens: c.Usage.Output.N,

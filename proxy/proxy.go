@@ -15,7 +15,6 @@ import (
 	"net/http"
 	"sync"
 
-	"github.com/elazarl/goproxy"
 	"go.opentelemetry.io/otel/trace"
 	"go.opentelemetry.io/otel/trace/noop"
 
@@ -24,9 +23,11 @@ import (
 )
 
 // Proxy is the sidecar. Its fields are set before the first request and not
-// changed after. Only Upstreams is required.
+// changed after. Only Upstreams or Forward is required.
 type Proxy struct {
 	Upstreams []Upstream
+	// Forward opens the doors of a forward proxy; nil keeps them shut.
+	Forward *Forward
 
 	// Match gives a request's scenario by the rules of a load model; nil when
 	// there are none.
@@ -55,6 +56,7 @@ type Proxy struct {
 	openErr   error
 	upstreams []*Upstream
 	server    *http.Server
+	forward   *forwardDoor
 	noted     sync.Map // notes that were told once
 	shape     *shaper.Shaper
 	tracer    trace.Tracer
@@ -75,7 +77,7 @@ const (
 // open prepares the upstreams and the server.
 func (p *Proxy) open() error {
 	p.once.Do(func() {
-		if len(p.Upstreams) == 0 {
+		if len(p.Upstreams) == 0 && p.Forward == nil {
 			p.openErr = errors.New("proxy: no upstream: where should requests go?")
 			return
 		}
@@ -98,17 +100,8 @@ func (p *Proxy) open() error {
 			p.tracer = noop.NewTracerProvider().Tracer("")
 		}
 		p.stopping, p.stop = context.WithCancelCause(context.Background())
-		var protocols http.Protocols
-		protocols.SetHTTP1(true)
-		protocols.SetUnencryptedHTTP2(true)
-		p.server = &http.Server{
-			Handler:        p.doors(),
-			BaseContext:    func(net.Listener) context.Context { return p.stopping },
-			Protocols:      &protocols,
-			MaxHeaderBytes: p.MaxHeaderBytes,
-			ErrorLog:       log.New(logWriter{p.Log}, "", 0),
-			HTTP2:          &http.HTTP2Config{MaxConcurrentStreams: 10_000},
-		}
+		p.server = p.newServer(http.HandlerFunc(p.doors))
+		p.forward, p.openErr = p.openForward()
 	})
 	return p.openErr
 }
@@ -121,47 +114,31 @@ func (w logWriter) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// doors tells requests for the sidecar itself from those for a forward proxy,
-// which are goproxy's. What is for the sidecar goes to the core directly:
-// goproxy would hand it on, but the kilobyte that it leaves on the stack is
-// what makes an open stream's stack twice as large.
-func (p *Proxy) doors() http.Handler {
-	forward := p.forward()
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		switch {
-		case r.Method != http.MethodConnect && !r.URL.IsAbs():
-			p.serve(w, r)
-		case r.ProtoMajor != 1: // goproxy wants the connection to itself
-			http.Error(w, errForward.Error(), http.StatusNotImplemented)
-		default:
-			forward.ServeHTTP(w, r)
-		}
-	})
-}
-
-// forward is the forward proxy's doors, which are closed. goproxy itself may
-// carry nothing: it would hold streams back.
-func (p *Proxy) forward() http.Handler {
-	g := goproxy.NewProxyHttpServer()
-	g.Logger = log.New(logWriter{p.Log}, "", 0)
-	g.NonproxyHandler = http.HandlerFunc(p.serve)
-	g.Tr = &http.Transport{Proxy: nil, DialContext: func(context.Context, string, string) (net.Conn, error) {
-		return nil, errForward
-	}}
-	closed := func(r *http.Request) *http.Response {
-		return goproxy.NewResponse(r, "text/plain; charset=utf-8", http.StatusNotImplemented, errForward.Error()+"\n")
+// doors tells requests for the sidecar itself from those for a forward proxy.
+// goproxy's own way to hand on the former would leave a kilobyte on the stack,
+// which makes an open stream's stack twice as large.
+func (p *Proxy) doors(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodConnect && !r.URL.IsAbs() {
+		p.serve(w, r)
+		return
 	}
-	g.OnRequest().DoFunc(func(r *http.Request, _ *goproxy.ProxyCtx) (*http.Request, *http.Response) {
-		return r, closed(r)
-	})
-	g.OnRequest().HandleConnectFunc(func(host string, ctx *goproxy.ProxyCtx) (*goproxy.ConnectAction, string) {
-		ctx.Resp = closed(ctx.Req)
-		return goproxy.RejectConnect, host
-	})
-	return g
+	p.forward.ServeHTTP(w, r)
 }
 
-var errForward = errors.New("weir does not carry requests as a forward proxy: point the tool's base URL at weir, and take weir out of HTTP_PROXY and HTTPS_PROXY")
+func (p *Proxy) newServer(h http.Handler) *http.Server {
+	var protocols http.Protocols
+	protocols.SetHTTP1(true)
+	protocols.SetHTTP2(true)
+	protocols.SetUnencryptedHTTP2(true)
+	return &http.Server{
+		Handler:        h,
+		BaseContext:    func(net.Listener) context.Context { return p.stopping },
+		Protocols:      &protocols,
+		MaxHeaderBytes: p.MaxHeaderBytes,
+		ErrorLog:       log.New(logWriter{p.Log}, "", 0),
+		HTTP2:          &http.HTTP2Config{MaxConcurrentStreams: 10_000},
+	}
+}
 
 // Handler is the proxy's handler, for a server of the caller's own.
 func (p *Proxy) Handler() (http.Handler, error) {
@@ -193,9 +170,16 @@ func (p *Proxy) Shutdown(ctx context.Context) error {
 	if err := p.server.Shutdown(ctx); err != nil {
 		return err
 	}
+	if p.forward.tunnels != nil {
+		if err := p.forward.tunnels.Shutdown(ctx); err != nil {
+			return err
+		}
+		p.forward.conns.Close()
+	}
 	if err := p.under.wait(ctx); err != nil {
 		return err
 	}
+	p.stop(errStopped) // ends the tunnels that nobody looks into
 	p.closeIdle()
 	return nil
 }
@@ -208,6 +192,9 @@ func (p *Proxy) Close() error {
 	}
 	p.stop(errStopped)
 	err := p.server.Close()
+	if p.forward.tunnels != nil {
+		err = errors.Join(err, p.forward.tunnels.Close(), p.forward.conns.Close())
+	}
 	_ = p.under.wait(context.Background())
 	p.closeIdle()
 	return err
@@ -216,6 +203,9 @@ func (p *Proxy) Close() error {
 func (p *Proxy) closeIdle() {
 	for _, u := range p.upstreams {
 		u.transport.CloseIdleConnections()
+	}
+	if t := p.forward.direct.transport; t != nil {
+		t.CloseIdleConnections()
 	}
 }
 

@@ -54,6 +54,9 @@ func (r *recording) work() {
 // span says at its start does not change any more.
 func (x *exchange) begin() {
 	x.begun = true
+	if x.unseen {
+		return
+	}
 	x.p.recording.add(func() {
 		ctx := propagation.TraceContext{}.Extract(context.WithoutCancel(x.r.Context()), propagation.HeaderCarrier(x.r.Header))
 		_, x.span = x.p.tracer.Start(ctx, x.c.SpanName(), trace.WithSpanKind(trace.SpanKindClient),

@@ -16,7 +16,10 @@ import (
 
 // send sends the request on and gives the response's head.
 func (x *exchange) send() (*http.Response, error) {
-	path, note := x.up.target(x.path, x.route)
+	path, note := x.path, ""
+	if !x.verbatim {
+		path, note = x.up.target(x.path, x.route)
+	}
 	if note != "" {
 		x.p.note(note+": weir sends it as it must be", "came", call.Redact(x.r.URL.Path), "sent", path)
 	}

@@ -32,10 +32,10 @@ type tags struct {
 }
 
 // readTags reads the tags of a request and gives its path, escaped, without
-// the prefix /s/<scenario>.
-func readTags(h http.Header, escaped string) (t tags, rest string) {
+// the prefix /s/<scenario>; prefixed says that it may have one.
+func readTags(h http.Header, escaped string, prefixed bool) (t tags, rest string) {
 	rest = escaped
-	if name, after, ok := scenarioPrefix(escaped); ok {
+	if name, after, ok := scenarioPrefix(escaped); ok && prefixed {
 		t.scenario, t.from, rest = name, "path", after
 	}
 	if name := scenarioName(h.Get(headerScenario)); name != "" {

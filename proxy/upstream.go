@@ -23,11 +23,14 @@ type Upstream struct {
 	URL    *url.URL // http or https, with any base path
 	Prefix string   // requests below this path are its own, and lose it; empty: none
 	Models []string // requests for models that match one of these globs are its own
+	Hosts  []string // a forward proxy's calls to hosts that match one of these globs are its own
 	CAFile string   // PEM certificates to trust beside the system's; empty: none
 	Proxy  *url.URL // a proxy on the way to it; nil: none, whatever the environment says
 
 	transport *http.Transport
 }
+
+const dialTimeout = 30 * time.Second
 
 // open prepares the upstream's transport.
 func (u *Upstream) open() error {
@@ -43,7 +46,7 @@ func (u *Upstream) open() error {
 		MaxIdleConnsPerHost: 1024,
 		IdleConnTimeout:     90 * time.Second,
 		TLSHandshakeTimeout: 15 * time.Second,
-		DialContext:         (&net.Dialer{Timeout: 30 * time.Second}).DialContext,
+		DialContext:         (&net.Dialer{Timeout: dialTimeout}).DialContext,
 		// Half of net/http's own: an open stream holds one of each, and longer
 		// reads and writes go past them.
 		ReadBufferSize:  2 << 10,
@@ -93,7 +96,8 @@ func (u *Upstream) address() (host string, port int) {
 }
 
 // choose finds the upstream of a request: by path prefix first, which is
-// taken off, then by model, else the first one that wants no particular model.
+// taken off, then by model, else the first one that wants no particular model. It
+// is nil when there is no upstream at all.
 func choose(all []*Upstream, escaped, model string) (u *Upstream, rest string) {
 	for _, u := range all {
 		if u.Prefix != "" && below(escaped, u.Prefix) {
@@ -114,7 +118,7 @@ func choose(all []*Upstream, escaped, model string) (u *Upstream, rest string) {
 			general = u
 		}
 	}
-	if general == nil {
+	if general == nil && len(all) > 0 {
 		general = all[0]
 	}
 	return general, escaped

@@ -1,0 +1,432 @@
+package proxy
+
+import (
+	"bufio"
+	"context"
+	"crypto/subtle"
+	"crypto/tls"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/url"
+	"path"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/elazarl/goproxy"
+)
+
+// The doors by which calls come.
+const (
+	doorReverse = "reverse" // weir was named as the endpoint
+	doorForward = "forward" // as a proxy, with the whole URL
+	doorConnect = "connect" // as a proxy, through a tunnel that weir opened
+)
+
+// Forward makes weir a forward proxy too, on the same port: calls to the hosts
+// that are measured go through the same core as those of the reverse door, and
+// everything else passes unseen.
+type Forward struct {
+	// Hosts are globs of the names of hosts whose calls are measured, beside
+	// the upstreams' own; those of KnownHosts when nil.
+	Hosts []string
+	// Authority gives the certificates that weir shows in place of a measured
+	// host's, and is asked for when the first one is needed.
+	Authority func() (Certifier, error)
+	// CAFile and Proxy are for the way to hosts that are no upstream's, as in
+	// Upstream.
+	CAFile string
+	Proxy  *url.URL
+}
+
+// Certifier gives a certificate for a host.
+type Certifier interface {
+	Certificate(host string) (*tls.Certificate, error)
+}
+
+// KnownHosts are globs of the hosts on which providers serve their models.
+func KnownHosts() []string {
+	return []string{
+		"api.anthropic.com", "api.openai.com", "chatgpt.com", "*.openai.azure.com", "*.services.ai.azure.com",
+		"generativelanguage.googleapis.com", "*aiplatform.googleapis.com", "cloudcode-pa.googleapis.com",
+		"openrouter.ai", "api.mistral.ai", "api.groq.com", "api.x.ai", "api.deepseek.com", "api.together.xyz",
+		"api.fireworks.ai", "api.perplexity.ai", "api.cohere.com", "api.moonshot.cn", "api.moonshot.ai",
+		"open.bigmodel.cn", "api.z.ai", "api.minimax.chat", "api.siliconflow.cn", "dashscope*.aliyuncs.com",
+		"ark.*.volces.com",
+	}
+}
+
+// forwardDoor is the forward proxy at work.
+type forwardDoor struct {
+	p        *Proxy
+	hosts    []string
+	direct   Upstream // the way to hosts that are no upstream's
+	goproxy  *goproxy.ProxyHttpServer
+	tunnels  *http.Server // serves what comes through tunnels that weir opened
+	conns    handedOver
+	serving  sync.Once
+	refusals sync.Map // hosts for which a client did not accept weir's certificate
+}
+
+var errNoForward = errors.New("weir does not carry requests as a forward proxy here: point the tool's base URL at weir, and take weir out of HTTP_PROXY and HTTPS_PROXY")
+
+func (p *Proxy) openForward() (*forwardDoor, error) {
+	d := &forwardDoor{p: p, conns: handedOver{conns: make(chan net.Conn), closed: make(chan struct{})}}
+	if p.Forward == nil {
+		return d, nil
+	}
+	if d.hosts = p.Forward.Hosts; d.hosts == nil {
+		d.hosts = KnownHosts()
+	}
+	for _, glob := range d.hosts {
+		if _, err := path.Match(glob, ""); err != nil {
+			return nil, fmt.Errorf("measured host %q: not a pattern of host names; want one as *.example.com", glob)
+		}
+	}
+	d.direct = Upstream{Name: "elsewhere", URL: &url.URL{}, CAFile: p.Forward.CAFile, Proxy: p.Forward.Proxy}
+	if err := d.direct.open(); err != nil {
+		return nil, err
+	}
+	d.goproxy = goproxy.NewProxyHttpServer()
+	d.goproxy.Logger = log.New(logWriter{p.Log}, "", 0)
+	d.goproxy.ConnectDial = nil // goproxy would read HTTPS_PROXY, where weir itself may stand
+	d.goproxy.ConnectDialWithReq = d.dialUnseen
+	d.goproxy.OnRequest().HandleConnectFunc(d.connect)
+	d.tunnels = p.newServer(http.HandlerFunc(d.serveTunnelled))
+	d.tunnels.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
+		if t, ok := c.(*tls.Conn); ok {
+			c = t.NetConn()
+		}
+		return context.WithValue(ctx, tunnelKey{}, c.(*opened).to)
+	}
+	return d, nil
+}
+
+// tunnelKey is where a request's context has the origin of its tunnel; nil for
+// weir itself.
+type tunnelKey struct{}
+
+// ServeHTTP takes a request whose sender sees a forward proxy in weir.
+func (d *forwardDoor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	switch {
+	case r.Method != http.MethodConnect && d.own(r, r.URL.Host):
+		d.p.serve(w, r) // a proxy variable caught what was meant for the reverse door
+		return
+	case d.goproxy == nil:
+		http.Error(w, errNoForward.Error(), http.StatusNotImplemented)
+		return
+	case !d.admitted(r):
+		w.Header().Set("Proxy-Authenticate", `Basic realm="weir"`)
+		http.Error(w, "weir wants its client token as the password of the proxy: http://weir:TOKEN@HOST:PORT", http.StatusProxyAuthRequired)
+		return
+	case r.Method != http.MethodConnect:
+		d.p.carry(w, r, doorForward, &url.URL{Scheme: r.URL.Scheme, Host: r.URL.Host})
+		return
+	case r.ProtoMajor != 1: // the connection is shared with other requests
+		http.Error(w, "weir opens tunnels over HTTP/1.1 only", http.StatusNotImplemented)
+		return
+	}
+	d.goproxy.ServeHTTP(wholeHijack{w}, r)
+}
+
+// admitted says whether a request may use the forward proxy: the client token
+// comes as any proxy's password does, or as it comes in the reverse door.
+func (d *forwardDoor) admitted(r *http.Request) bool {
+	if d.p.admitted(r) {
+		return true
+	}
+	scheme, value, _ := strings.Cut(r.Header.Get("Proxy-Authorization"), " ")
+	token := strings.TrimSpace(value)
+	if strings.EqualFold(scheme, "basic") {
+		plain, err := base64.StdEncoding.DecodeString(token)
+		if err != nil {
+			return false
+		}
+		_, token, _ = strings.Cut(string(plain), ":")
+	}
+	return subtle.ConstantTimeCompare([]byte(token), []byte(d.p.ClientToken)) == 1
+}
+
+// own says whether a host and port are those that a request came to.
+func (d *forwardDoor) own(r *http.Request, address string) bool {
+	at, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
+	if !ok {
+		return false
+	}
+	host, port := splitAddress(address, "80")
+	if port != fmt.Sprint(at.Port) {
+		return false
+	}
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && (ip.Equal(at.IP) || ip.IsLoopback() && at.IP.IsLoopback())
+}
+
+// splitAddress gives the host and port of an address that may lack its port.
+func splitAddress(address, port string) (host, p string) {
+	host, p, err := net.SplitHostPort(address)
+	if err != nil {
+		host, p = strings.Trim(address, "[]"), port
+	}
+	return strings.ToLower(strings.TrimSuffix(host, ".")), p
+}
+
+// measures says whether calls to an origin are measured.
+func (d *forwardDoor) measures(origin *url.URL) bool {
+	if d.upstream(origin) != nil {
+		return true
+	}
+	host, _ := splitAddress(origin.Host, "")
+	return matches(d.hosts, host)
+}
+
+func matches(globs []string, name string) bool {
+	for _, glob := range globs {
+		if ok, err := path.Match(glob, name); ok && err == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// upstream finds the upstream that stands for an origin; nil when none does.
+func (d *forwardDoor) upstream(origin *url.URL) *Upstream {
+	host, port := splitAddress(origin.Host, defaultPort(origin.Scheme))
+	for _, u := range d.p.upstreams {
+		at, itsPort := splitAddress(u.URL.Host, defaultPort(u.URL.Scheme))
+		if host == at && port == itsPort || matches(u.Hosts, host) {
+			return u
+		}
+	}
+	return nil
+}
+
+func defaultPort(scheme string) string {
+	if scheme == "https" || scheme == "wss" {
+		return "443"
+	}
+	return "80"
+}
+
+// route gives the upstream of a call to an origin, and whether it is another
+// endpoint in the origin's place, whose base path the call's is joined to.
+func (d *forwardDoor) route(origin *url.URL) (u *Upstream, elsewhere bool) {
+	if u := d.upstream(origin); u != nil {
+		host, _ := splitAddress(origin.Host, "")
+		return u, matches(u.Hosts, host)
+	}
+	host, _ := splitAddress(origin.Host, "")
+	direct := d.direct
+	direct.Name, direct.URL = host, origin
+	return &direct, false
+}
+
+// connect decides about a tunnel.
+func (d *forwardDoor) connect(address string, ctx *goproxy.ProxyCtx) (*goproxy.ConnectAction, string) {
+	r := ctx.Req
+	if d.own(r, address) {
+		return d.hijack(nil), address
+	}
+	host, port := splitAddress(address, "443")
+	origin := &url.URL{Scheme: "https", Host: net.JoinHostPort(host, port)}
+	if port == "443" {
+		origin.Host = strings.TrimSuffix(origin.Host, ":443")
+	}
+	if !d.measures(origin) || d.p.Forward.Authority == nil {
+		return goproxy.OkConnect, net.JoinHostPort(host, port)
+	}
+	return d.hijack(origin), address
+}
+
+// hijack opens a tunnel at weir: what comes through it is served as if it had
+// come to the origin, or, where that is nil, to weir itself.
+func (d *forwardDoor) hijack(origin *url.URL) *goproxy.ConnectAction {
+	return &goproxy.ConnectAction{Action: goproxy.ConnectHijack, Hijack: func(_ *http.Request, client net.Conn, _ *goproxy.ProxyCtx) {
+		if err := d.open(client, origin); err != nil {
+			client.Close()
+			d.p.Log.Debug("a tunnel ended before it was open", "host", origin, "error", err)
+		}
+	}}
+}
+
+const handshakeTimeout = 15 * time.Second
+
+// open answers a CONNECT and hands the connection over to the server.
+func (d *forwardDoor) open(client net.Conn, origin *url.URL) error {
+	unhook := context.AfterFunc(d.p.stopping, func() { client.Close() })
+	defer unhook()
+	if _, err := io.WriteString(client, "HTTP/1.1 200 Connection established\r\n\r\n"); err != nil {
+		return err
+	}
+	in := bufio.NewReaderSize(client, 1<<10)
+	_ = client.SetDeadline(time.Now().Add(handshakeTimeout))
+	first, err := in.Peek(1)
+	if err != nil {
+		return err
+	}
+	conn := net.Conn(&opened{Conn: client, in: in, to: origin})
+	const tlsHandshake = 0x16
+	if first[0] == tlsHandshake && origin != nil {
+		if conn, err = d.handshake(conn, origin); err != nil {
+			return err
+		}
+	} else if origin != nil {
+		plain := *origin
+		plain.Scheme = "http"
+		conn.(*opened).to = &plain
+	}
+	_ = client.SetDeadline(time.Time{})
+	d.serving.Do(func() { go d.tunnels.Serve(&d.conns) }) //nolint:errcheck // it ends when the proxy does
+	return d.conns.add(conn)
+}
+
+// handshake shows the client weir's own certificate of a host.
+func (d *forwardDoor) handshake(conn net.Conn, origin *url.URL) (net.Conn, error) {
+	authority, err := d.p.Forward.Authority()
+	if err != nil {
+		d.p.note("weir has no certificates to measure with, so nothing that comes through HTTPS_PROXY is: "+err.Error(), "host", origin.Host)
+		return nil, err
+	}
+	secure := tls.Server(conn, &tls.Config{
+		NextProtos: []string{"h2", "http/1.1"},
+		GetCertificate: func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+			name := hello.ServerName
+			if name == "" {
+				name, _ = splitAddress(origin.Host, "")
+			}
+			return authority.Certificate(name)
+		},
+	})
+	if err := secure.HandshakeContext(d.p.stopping); err != nil {
+		if _, told := d.refusals.LoadOrStore(origin.Host, true); !told {
+			d.p.Log.Warn("a client did not accept weir's certificate, so its calls fail: give it weir's CA, as weir ca shows", "host", origin.Host, "error", err)
+		}
+		return nil, err
+	}
+	return secure, nil
+}
+
+// serveTunnelled takes a request that came through a tunnel.
+func (d *forwardDoor) serveTunnelled(w http.ResponseWriter, r *http.Request) {
+	origin, _ := r.Context().Value(tunnelKey{}).(*url.URL)
+	if origin == nil {
+		d.p.serve(w, r)
+		return
+	}
+	d.p.carry(w, r, doorConnect, origin)
+}
+
+// dialUnseen connects a tunnel that weir does not look into. It ends with the
+// proxy at the latest.
+func (d *forwardDoor) dialUnseen(_ *http.Request, _, address string) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(d.p.stopping, dialTimeout)
+	defer cancel()
+	conn, err := dialThrough(ctx, d.p.Forward.Proxy, address)
+	if err != nil {
+		return nil, fmt.Errorf("weir could not reach %s: %w", address, err)
+	}
+	context.AfterFunc(d.p.stopping, func() { conn.Close() })
+	return conn, nil
+}
+
+// dialThrough connects to an address, by way of a proxy if there is one.
+func dialThrough(ctx context.Context, via *url.URL, address string) (net.Conn, error) {
+	var dialer net.Dialer
+	if via == nil {
+		return dialer.DialContext(ctx, "tcp", address)
+	}
+	host, port := splitAddress(via.Host, defaultPort(via.Scheme))
+	conn, err := dialer.DialContext(ctx, "tcp", net.JoinHostPort(host, port))
+	if err != nil {
+		return nil, err
+	}
+	if via.Scheme == "https" {
+		conn = tls.Client(conn, &tls.Config{ServerName: host})
+	}
+	if deadline, ok := ctx.Deadline(); ok {
+		_ = conn.SetDeadline(deadline)
+	}
+	req := &http.Request{Method: http.MethodConnect, URL: &url.URL{Opaque: address}, Host: address, Header: http.Header{}}
+	if via.User != nil {
+		password, _ := via.User.Password()
+		req.SetBasicAuth(via.User.Username(), password)
+		req.Header["Proxy-Authorization"] = req.Header["Authorization"]
+		delete(req.Header, "Authorization")
+	}
+	// Nothing comes behind the answer's head before the tunnel is used, so no
+	// byte of the tunnel is in the reader.
+	answer, err := askProxy(conn, req)
+	if err == nil && answer.StatusCode != http.StatusOK {
+		err = fmt.Errorf("the proxy %s answered %s", via.Host, answer.Status)
+	}
+	if err != nil {
+		conn.Close()
+		return nil, err
+	}
+	_ = conn.SetDeadline(time.Time{})
+	return conn, nil
+}
+
+func askProxy(conn net.Conn, req *http.Request) (*http.Response, error) {
+	if err := req.Write(conn); err != nil {
+		return nil, err
+	}
+	return http.ReadResponse(bufio.NewReader(conn), req)
+}
+
+// opened is a connection that a CONNECT opened at weir.
+type opened struct {
+	net.Conn
+	in *bufio.Reader
+	to *url.URL // nil: weir itself
+}
+
+func (c *opened) Read(b []byte) (int, error) { return c.in.Read(b) }
+
+// handedOver is a listener of connections that came another way.
+type handedOver struct {
+	conns  chan net.Conn
+	closed chan struct{}
+	once   sync.Once
+}
+
+func (l *handedOver) add(c net.Conn) error {
+	select {
+	case l.conns <- c:
+		return nil
+	case <-l.closed:
+		return net.ErrClosed
+	}
+}
+
+func (l *handedOver) Accept() (net.Conn, error) {
+	select {
+	case c := <-l.conns:
+		return c, nil
+	case <-l.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (l *handedOver) Close() error {
+	l.once.Do(func() { close(l.closed) })
+	return nil
+}
+
+func (l *handedOver) Addr() net.Addr { return &net.TCPAddr{} }
+
+// wholeHijack hands a connection over with the bytes that came behind its
+// CONNECT, which goproxy would leave behind.
+type wholeHijack struct{ http.ResponseWriter }
+
+func (w wholeHijack) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	conn, rw, err := http.NewResponseController(w.ResponseWriter).Hijack()
+	if err != nil || rw.Reader.Buffered() == 0 {
+		return conn, rw, err
+	}
+	return &opened{Conn: conn, in: rw.Reader}, bufio.NewReadWriter(bufio.NewReader(conn), rw.Writer), nil
+}
