@@ -29,8 +29,10 @@ type exchange struct {
 	route    wire.Route
 	meter    *call.Meter
 	up       *Upstream
-	path     string // of the request to the upstream, escaped
-	verbatim bool   // the path is not joined to the upstream's own
+	path     string   // of the request to the upstream, escaped
+	key      *heldKey // of weir's own; nil: the client's
+	secret   Secret   // the key that is sent
+	verbatim bool     // the path is not joined to the upstream's own
 	body     *body
 	timing   timing
 	unread   unread
@@ -138,12 +140,8 @@ func (x *exchange) describe() {
 	if c.Session == "" {
 		c.Session = client.Session(r.Header, &c.Request)
 	}
-	if x.p.Fingerprint != nil {
-		if key := keyOf(r); key != "" {
-			c.KeyFingerprint = x.p.Fingerprint(key)
-		}
-	}
 	x.chooseUpstream()
+	x.chooseKey()
 	if x.up != nil {
 		c.Upstream = x.up.Name
 		c.Host, c.Port = x.up.address()
@@ -171,6 +169,20 @@ func (x *exchange) chooseUpstream() {
 		if x.path = rest; c.Scenario == "" {
 			c.Scenario, c.ScenarioFrom = name, "path"
 		}
+	}
+}
+
+// chooseKey takes one of weir's own keys, if it holds any, and tells the key
+// from others.
+func (x *exchange) chooseKey() {
+	x.secret = NewSecret(keyOf(x.r))
+	if x.up != nil {
+		if x.key = x.up.keyring.take(); x.key != nil {
+			x.secret = x.key.secret
+		}
+	}
+	if x.p.Fingerprint != nil && x.secret != (Secret{}) {
+		x.c.KeyFingerprint = x.p.Fingerprint(x.secret.reveal())
 	}
 }
 
@@ -308,6 +320,10 @@ func (x *exchange) end(how call.End, err error) {
 	x.timing.fill(c)
 	c.RequestBytes = max(c.RequestBytes, x.body.sent())
 	x.close(how, err)
+	if x.key != nil {
+		x.up.keyring.give(x.key, c)
+	}
+	scrub(c, x.secret.reveal())
 	if x.unseen {
 		return
 	}

@@ -39,6 +39,9 @@ func (x *exchange) send() (*http.Response, error) {
 	} else {
 		out.URL.Path = path
 	}
+	if x.key != nil {
+		out.URL.RawQuery = x.key.put(out.Header, out.URL.RawQuery, x.c.API, x.c.Provider)
+	}
 	if upgrade := upgradeOf(x.r.Header); upgrade != "" {
 		out.Header.Set("Connection", "Upgrade")
 		out.Header.Set("Upgrade", upgrade)

@@ -141,19 +141,3 @@ func outgoing(h http.Header) http.Header {
 	}
 	return out
 }
-
-// keyOf is the key that a request carries, only to be fingerprinted.
-func keyOf(r *http.Request) string {
-	for _, name := range []string{"X-Api-Key", "X-Goog-Api-Key", "Api-Key"} {
-		if v := r.Header.Get(name); v != "" {
-			return v
-		}
-	}
-	if v := r.Header.Get("Authorization"); v != "" {
-		if _, token, ok := strings.Cut(v, " "); ok {
-			return token
-		}
-		return v
-	}
-	return r.URL.Query().Get("key")
-}

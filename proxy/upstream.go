@@ -27,7 +27,12 @@ type Upstream struct {
 	CAFile string   // PEM certificates to trust beside the system's; empty: none
 	Proxy  *url.URL // a proxy on the way to it; nil: none, whatever the environment says
 
+	// Keys are sent in the place of the clients' own, which may then be
+	// anything; calls are spread over them. None: the clients' keys pass.
+	Keys []Secret
+
 	transport *http.Transport
+	keyring   *keyring
 }
 
 const dialTimeout = 30 * time.Second
@@ -65,7 +70,7 @@ func (u *Upstream) open() error {
 		}
 		t.TLSClientConfig = &tls.Config{RootCAs: roots}
 	}
-	u.transport = t
+	u.transport, u.keyring = t, newKeyring(u.Keys)
 	return nil
 }
 
