@@ -14,6 +14,7 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"sync/atomic"
 
 	"github.com/elazarl/goproxy"
 	"go.opentelemetry.io/otel/trace"
@@ -31,7 +32,8 @@ type Proxy struct {
 	// Match gives a request's scenario by the rules of a load model; nil when
 	// there are none.
 	Match func(loadmodel.Facts) (scenario string, ok bool)
-	// Scenario is that of requests which nothing names; "untagged" when empty.
+	// Scenario is that of requests which nothing names, until Tag gives another
+	// one; "untagged" when empty.
 	Scenario string
 	// Shaper decides when a call may go; nil admits all.
 	Shaper *shaper.Shaper
@@ -56,6 +58,7 @@ type Proxy struct {
 	upstreams []*Upstream
 	server    *http.Server
 	noted     sync.Map // notes that were told once
+	tag       atomic.Pointer[string]
 	shape     *shaper.Shaper
 	tracer    trace.Tracer
 	under     inflight // requests, and calls that are being recorded

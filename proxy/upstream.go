@@ -26,6 +26,10 @@ type Upstream struct {
 	CAFile string   // PEM certificates to trust beside the system's; empty: none
 	Proxy  *url.URL // a proxy on the way to it; nil: none, whatever the environment says
 
+	// Verbatim joins paths to URL as they come: the base URL that the client was
+	// given stands for this very one, and nothing needs to be mended.
+	Verbatim bool
+
 	transport *http.Transport
 }
 
@@ -135,6 +139,9 @@ var version = regexp.MustCompile(`^v\d+(?:(?:alpha|beta)\d*)?$`)
 // was mended; empty when nothing was.
 func (u *Upstream) target(escaped string, route wire.Route) (joined, note string) {
 	base := strings.TrimRight(u.URL.EscapedPath(), "/")
+	if u.Verbatim {
+		return base + escaped, ""
+	}
 	trimmed := strings.TrimLeft(escaped, "/")
 	if len(escaped)-len(trimmed) > 1 {
 		note = "the path begins with more than one slash"
