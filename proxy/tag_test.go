@@ -31,7 +31,7 @@ func TestARunInThePathIsReadAndTakenOff(t *testing.T) {
 		{"before an upstream's prefix", "/s/fix/r/7f3a/local/v1/messages", "", seen{"fix", "path", "7f3a", "/v1/messages"}},
 		{"behind an upstream's prefix", "/local/s/fix/r/7f3a/v1/messages", "", seen{"fix", "path", "7f3a", "/v1/messages"}},
 		{"a run alone behind a prefix", "/local/r/7f3a/v1/messages", "", seen{"untagged", "default", "7f3a", "/v1/messages"}},
-		{"the other way round → the scenario is the upstream's path", "/r/7f3a/s/fix/v1/messages", "", seen{"untagged", "default", "7f3a", "/s/fix/v1/messages"}},
+		{"the other way round", "/r/7f3a/s/fix/v1/messages", "", seen{"fix", "path", "7f3a", "/v1/messages"}},
 		{"no id of a run → the upstream's path", "/r/a%20b/v1/messages", "", seen{"untagged", "default", "", "/r/a%20b/v1/messages"}},
 		{"nor is one that is too long", "/r/" + strings.Repeat("a", 65) + "/messages", "", seen{"untagged", "default", "", "/r/" + strings.Repeat("a", 65) + "/messages"}},
 		{"an empty run → the upstream's path", "/s/fix/r//v1/messages", "", seen{"fix", "path", "", "/r//v1/messages"}},
