@@ -59,7 +59,7 @@ provider's own.`,
 	fl.StringVar(&f.db, "db", "", "database file (default: weir.db in the user's data folder)")
 	fl.BoolVar(&f.json, "json", false, "say what it cost as JSON, the contract of store/report/REPORT.md")
 	fl.StringVar(&f.summary, "summary", "", "write what it cost to this file, as JSON")
-	fl.BoolVarP(&f.quiet, "quiet", "q", false, "say nothing of one's own")
+	fl.BoolVarP(&f.quiet, "quiet", "q", false, "say nothing beside the command")
 	return c
 }
 
