@@ -164,11 +164,14 @@ func (x *exchange) chooseUpstream() {
 	if x.up, x.path = choose(x.p.upstreams, x.path, c.Request.Model); x.up == nil {
 		return
 	}
-	// The prefix of an upstream may stand before the scenario's.
-	if name, rest, ok := scenarioPrefix(x.path); ok {
-		if x.path = rest; c.Scenario == "" {
-			c.Scenario, c.ScenarioFrom = name, "path"
-		}
+	// The prefix of an upstream may stand before the tags.
+	scenario, run, rest := pathTags(x.path)
+	x.path = rest
+	if c.Scenario == "" && scenario != "" {
+		c.Scenario, c.ScenarioFrom = scenario, "path"
+	}
+	if c.Run == "" {
+		c.Run = run
 	}
 }
 
@@ -199,10 +202,7 @@ func (x *exchange) nameScenario() {
 			return
 		}
 	}
-	c.Scenario, c.ScenarioFrom = x.p.Scenario, "default"
-	if c.Scenario == "" {
-		c.Scenario = "untagged"
-	}
+	c.Scenario, c.ScenarioFrom = x.p.Tagged(), "default"
 }
 
 // estimate is the prompt's size in tokens before anybody has counted them: 4

@@ -14,6 +14,7 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"sync/atomic"
 
 	"go.opentelemetry.io/otel/trace"
 	"go.opentelemetry.io/otel/trace/noop"
@@ -32,7 +33,8 @@ type Proxy struct {
 	// Match gives a request's scenario by the rules of a load model; nil when
 	// there are none.
 	Match func(loadmodel.Facts) (scenario string, ok bool)
-	// Scenario is that of requests which nothing names; "untagged" when empty.
+	// Scenario is that of requests which nothing names, until Tag gives another
+	// one; "untagged" when empty.
 	Scenario string
 	// Shaper decides when a call may go; nil admits all.
 	Shaper *shaper.Shaper
@@ -58,6 +60,7 @@ type Proxy struct {
 	server    *http.Server
 	forward   *forwardDoor
 	noted     sync.Map // notes that were told once
+	tag       atomic.Pointer[string]
 	shape     *shaper.Shaper
 	tracer    trace.Tracer
 	under     inflight // requests, and calls that are being recorded

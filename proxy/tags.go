@@ -3,6 +3,7 @@ package proxy
 import (
 	"net/http"
 	"net/url"
+	"regexp"
 	"strconv"
 	"strings"
 	"unicode"
@@ -32,16 +33,21 @@ type tags struct {
 }
 
 // readTags reads the tags of a request and gives its path, escaped, without
-// the prefix /s/<scenario>; prefixed says that it may have one.
+// the prefix that holds some of them; prefixed says that it may have one.
 func readTags(h http.Header, escaped string, prefixed bool) (t tags, rest string) {
 	rest = escaped
-	if name, after, ok := scenarioPrefix(escaped); ok && prefixed {
-		t.scenario, t.from, rest = name, "path", after
+	if prefixed {
+		t.scenario, t.run, rest = pathTags(escaped)
 	}
-	if name := scenarioName(h.Get(headerScenario)); name != "" {
+	if t.scenario != "" {
+		t.from = "path"
+	}
+	if name := ScenarioName(h.Get(headerScenario)); name != "" {
 		t.scenario, t.from = name, "header"
 	}
-	t.run = h.Get(headerRun)
+	if run := h.Get(headerRun); run != "" {
+		t.run = run
+	}
 	t.session = h.Get(headerSession)
 	t.turn, _ = strconv.Atoi(h.Get(headerTurn))
 	t.warmUp, _ = strconv.ParseBool(h.Get(headerWarmUp))
@@ -58,26 +64,42 @@ func readTags(h http.Header, escaped string, prefixed bool) (t tags, rest string
 	return t, rest
 }
 
-// scenarioPrefix takes /s/<scenario> off a path.
-func scenarioPrefix(escaped string) (name, rest string, ok bool) {
-	after, ok := strings.CutPrefix(escaped, "/s/")
+// pathTags takes the tags off a path's beginning: /s/<scenario>, /r/<run>, or
+// one after the other. What does not stand there is empty.
+func pathTags(escaped string) (scenario, run, rest string) {
+	rest = escaped
+	if plain, after, ok := tagged(rest, "/s/"); ok {
+		if scenario = ScenarioName(plain); scenario != "" {
+			rest = after
+		}
+	}
+	if plain, after, ok := tagged(rest, "/r/"); ok && runID.MatchString(plain) {
+		run, rest = plain, after
+	}
+	return scenario, run, rest
+}
+
+// tagged takes a mark and the segment behind it off a path.
+func tagged(escaped, mark string) (plain, rest string, ok bool) {
+	after, ok := strings.CutPrefix(escaped, mark)
 	if !ok {
 		return "", escaped, false
 	}
 	segment, rest, _ := strings.Cut(after, "/")
 	plain, err := url.PathUnescape(segment)
-	if name = scenarioName(plain); name == "" || err != nil {
-		return "", escaped, false
-	}
-	return name, "/" + rest, true
+	return plain, "/" + rest, err == nil
 }
+
+// runID is what a run in a path looks like; other paths that begin like one
+// are the upstream's.
+var runID = regexp.MustCompile(`^[0-9A-Za-z._-]{1,64}$`)
 
 const longestScenario = 64
 
-// scenarioName makes a scenario's id of what a request says: letters and digits
+// ScenarioName makes a scenario's id of what a request says: letters and digits
 // of any script in lower case, dots, dashes and underscores. A call is never
 // lost for its name: other characters become dashes.
-func scenarioName(s string) string {
+func ScenarioName(s string) string {
 	s = strings.ToLower(strings.TrimSpace(s))
 	if len(s) > longestScenario {
 		end := longestScenario

@@ -31,6 +31,10 @@ type Upstream struct {
 	// anything; calls are spread over them. None: the clients' keys pass.
 	Keys []Secret
 
+	// Verbatim joins paths to URL as they come: the base URL that the client was
+	// given stands for this very one, and nothing needs to be mended.
+	Verbatim bool
+
 	transport *http.Transport
 	keyring   *keyring
 }
@@ -144,6 +148,9 @@ var version = regexp.MustCompile(`^v\d+(?:(?:alpha|beta)\d*)?$`)
 // was mended; empty when nothing was.
 func (u *Upstream) target(escaped string, route wire.Route) (joined, note string) {
 	base := strings.TrimRight(u.URL.EscapedPath(), "/")
+	if u.Verbatim {
+		return base + escaped, ""
+	}
 	trimmed := strings.TrimLeft(escaped, "/")
 	if len(escaped)-len(trimmed) > 1 {
 		note = "the path begins with more than one slash"

@@ -25,6 +25,7 @@ type proxyFlags struct {
 	listen         string
 	db             string
 	loadModel      string
+	scenario       string
 	caFile         string
 	upstreamProxy  string
 	grace          time.Duration
@@ -55,6 +56,7 @@ requests and lets the streams under way end; a second Ctrl-C ends them.`,
 	fl.StringVarP(&f.listen, "listen", "l", "127.0.0.1:8484", "address to listen on")
 	fl.StringVar(&f.db, "db", "", "database file (default: weir.db in the user's data folder)")
 	fl.StringVar(&f.loadModel, "load-model", "", "load model whose match rules give requests their scenario")
+	fl.StringVar(&f.scenario, "scenario", "", "scenario of requests that nothing names; weir tag switches it (default: untagged)")
 	fl.StringVar(&f.caFile, "ca-file", "", "PEM certificates to trust for upstreams, beside the system's")
 	fl.StringVar(&f.upstreamProxy, "upstream-proxy", "", "proxy on the way to the upstreams; HTTPS_PROXY is not read")
 	fl.DurationVar(&f.grace, "grace", 30*time.Second, "how long streams under way may take to end after a first Ctrl-C")
@@ -141,12 +143,17 @@ func (a *app) runProxy(ctx context.Context, f proxyFlags) error {
 		return err
 	}
 	p := s.proxy(upstreams)
-	p.ClientToken, p.Log = token, a.logger(f.verbose)
+	p.ClientToken, p.Log, p.Scenario = token, a.logger(f.verbose), f.scenario
 	p.HoldBody, p.MaxHeaderBytes = int64(f.holdBody)<<20, f.maxHeader<<10
 	if rules != nil {
 		p.Match = rules.Match
 	}
 	a.banner(l.Addr(), upstreams, s)
+	control, err := a.serveControl(s.status(l.Addr(), p), p, s.tracing.Provider.ForceFlush)
+	if err != nil {
+		fmt.Fprintf(a.err, "! weir tag and weir exec will not find this proxy: %v\n", err)
+	}
+	defer control.close()
 	served := make(chan error, 1)
 	go func() { served <- p.Serve(l) }()
 	for _, u := range upstreams {

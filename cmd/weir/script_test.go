@@ -21,7 +21,7 @@ var update = flag.Bool("update", false, "rewrite the goldens inside the scripts"
 
 // TestMain lets a script run this very program as weir.
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"weir": main})
+	testscript.Main(m, map[string]func(){"weir": main, "agent": agent, "codex": agent})
 }
 
 // TestScripts runs one session for each promise.
@@ -50,7 +50,7 @@ func TestScripts(t *testing.T) {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"freeport": freePort, "waitport": waitPort, "shape": shape, "exits": exits,
-			"sparse": sparse, "waitrun": waitRun, "smalldisk": smallDisk, "readonlydisk": readOnlyDisk,
+			"sparse": sparse, "waitrun": waitRun, "waitproxy": waitProxy, "smalldisk": smallDisk, "readonlydisk": readOnlyDisk,
 		},
 	})
 }

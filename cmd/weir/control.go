@@ -1,0 +1,251 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"weir/proxy"
+)
+
+// status is what a running proxy says of itself.
+type status struct {
+	Pid       int            `json:"pid"`
+	Version   string         `json:"version"`
+	Listen    string         `json:"listen"` // "http://127.0.0.1:8484"
+	Database  string         `json:"db"`     // absolute
+	Upstreams []upstreamSaid `json:"upstreams"`
+	Scenario  string         `json:"scenario"` // of requests that nothing names
+	Started   time.Time      `json:"started"`
+
+	// ClientToken says that requests must bring a token.
+	ClientToken bool `json:"client_token"`
+}
+
+// upstreamSaid is an upstream of a running proxy.
+type upstreamSaid struct {
+	Name   string   `json:"name"`
+	URL    string   `json:"url"`
+	Prefix string   `json:"prefix"`
+	Models []string `json:"models"`
+}
+
+// tagChange is what is sent to set the default scenario, and tagChanged what
+// comes back.
+type (
+	tagChange struct {
+		Scenario string `json:"scenario"`
+	}
+	tagChanged struct {
+		Old string `json:"old"`
+		New string `json:"new"`
+	}
+)
+
+// status is what a proxy that records here and listens at an address says of
+// itself.
+func (s *stack) status(at net.Addr, p *proxy.Proxy) status {
+	release, _ := buildVersion()
+	database, err := filepath.Abs(s.path())
+	if err != nil {
+		database = s.path()
+	}
+	said := status{
+		Pid: os.Getpid(), Version: release, Listen: "http://" + reachable(at), Database: database,
+		Upstreams: []upstreamSaid{}, Started: time.Now(), ClientToken: p.ClientToken != "",
+	}
+	for _, u := range p.Upstreams {
+		said.Upstreams = append(said.Upstreams, upstreamSaid{
+			Name: u.Name, URL: u.URL.String(), Prefix: u.Prefix, Models: append([]string{}, u.Models...),
+		})
+	}
+	return said
+}
+
+// reachable is where this machine's programs find what listens at an address:
+// one that listens everywhere is here, too.
+func reachable(at net.Addr) string {
+	host, port, err := net.SplitHostPort(at.String())
+	if ip := net.ParseIP(host); err == nil && ip != nil && ip.IsUnspecified() {
+		return net.JoinHostPort("127.0.0.1", port)
+	}
+	return at.String()
+}
+
+// control serves a running proxy's status to the user's other commands, on a
+// socket that is the user's alone.
+type control struct {
+	server *http.Server
+	served chan struct{}
+}
+
+// serveControl begins to serve what is said of a proxy; its scenario the proxy
+// is asked itself. flush writes all calls that have ended.
+func (a *app) serveControl(said status, p *proxy.Proxy, flush func(context.Context) error) (*control, error) {
+	folder, err := controlFolder(a.env)
+	if err != nil {
+		return nil, err
+	}
+	sweep(folder)
+	path := filepath.Join(folder, strconv.Itoa(said.Pid)+socketEnding)
+	_ = os.Remove(path) // of an earlier process with this number
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Chmod(path, 0o600); err != nil {
+		l.Close()
+		return nil, err
+	}
+	c := &control{server: &http.Server{Handler: controlHandler(said, p, flush), ReadHeaderTimeout: controlPatience}, served: make(chan struct{})}
+	go func() {
+		defer close(c.served)
+		_ = c.server.Serve(l) // until it is closed
+	}()
+	return c, nil
+}
+
+// close ends it and takes its socket away.
+func (c *control) close() {
+	if c == nil {
+		return
+	}
+	c.server.Close()
+	<-c.served
+}
+
+func controlHandler(said status, p *proxy.Proxy, flush func(context.Context) error) http.Handler {
+	var tagging sync.Mutex // so that old and new are of one change
+	mux := http.NewServeMux()
+	answer := func(w http.ResponseWriter, v any) {
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(v) // a reader that left needs no answer
+	}
+	mux.HandleFunc("GET /status", func(w http.ResponseWriter, _ *http.Request) {
+		now := said
+		now.Scenario = p.Tagged()
+		answer(w, now)
+	})
+	mux.HandleFunc("PUT /tag", func(w http.ResponseWriter, r *http.Request) {
+		var change tagChange
+		if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, 64<<10)).Decode(&change); err != nil {
+			http.Error(w, `want {"scenario": "NAME"}: `+err.Error(), http.StatusBadRequest)
+			return
+		}
+		tagging.Lock()
+		changed := tagChanged{Old: p.Tag(change.Scenario), New: p.Tagged()}
+		tagging.Unlock()
+		answer(w, changed)
+	})
+	mux.HandleFunc("POST /flush", func(w http.ResponseWriter, r *http.Request) {
+		if err := flush(r.Context()); err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+		}
+	})
+	return mux
+}
+
+const (
+	socketEnding    = ".sock"
+	controlPatience = 2 * time.Second
+
+	// A socket's path has room for about a hundred bytes on every system.
+	longestSocket = 100
+	longestName   = len("/4194304" + socketEnding)
+)
+
+// controlFolders are where sockets may be, the best place first: the same for
+// everyone who asks with the same environment.
+func controlFolders(env environment) []string {
+	var all []string
+	if dir, _ := env("XDG_RUNTIME_DIR"); filepath.IsAbs(dir) {
+		all = append(all, filepath.Join(dir, "weir"))
+	}
+	own := fmt.Sprint("weir-", os.Getuid())
+	if dir, _ := env("TMPDIR"); filepath.IsAbs(dir) {
+		all = append(all, filepath.Join(dir, own))
+	}
+	return append(all, filepath.Join("/tmp", own))
+}
+
+// controlFolder makes the folder of a proxy's socket: the first place whose path
+// is short enough and that is the user's alone.
+func controlFolder(env environment) (string, error) {
+	var errs []error
+	for _, folder := range controlFolders(env) {
+		if len(folder)+longestName >= longestSocket {
+			errs = append(errs, fmt.Errorf("%s is too long for a socket's path", folder))
+			continue
+		}
+		err := os.MkdirAll(folder, 0o700)
+		if err == nil {
+			err = private(folder)
+		}
+		if err == nil {
+			return folder, nil
+		}
+		errs = append(errs, err)
+	}
+	return "", errs[0] // of the place where it belongs
+}
+
+// private says what keeps a folder from being the user's alone.
+func private(folder string) error {
+	info, err := os.Lstat(folder)
+	switch {
+	case err != nil:
+		return err
+	case !info.IsDir():
+		return fmt.Errorf("%s is no folder; remove it", folder)
+	case !ownedByUser(info):
+		return fmt.Errorf("%s belongs to somebody else; set XDG_RUNTIME_DIR to a folder of your own", folder)
+	case info.Mode().Perm()&0o077 != 0:
+		return fmt.Errorf("%s is open to others; chmod 700 %s", folder, folder)
+	}
+	return nil
+}
+
+// sweep removes the sockets of processes that have ended.
+func sweep(folder string) {
+	for pid, path := range sockets(folder) {
+		if !alive(pid) && !answers(path) {
+			_ = os.Remove(path) // one that stays is passed over
+		}
+	}
+}
+
+// answers says whether somebody listens on a socket: a process of another
+// container may share the folder, and not the numbers.
+func answers(path string) bool {
+	c, err := net.DialTimeout("unix", path, controlPatience)
+	if err != nil {
+		return false
+	}
+	c.Close()
+	return true
+}
+
+// sockets are the user's sockets in a folder, by the process in their names.
+func sockets(folder string) map[int]string {
+	all := map[int]string{}
+	entries, _ := os.ReadDir(folder) // a folder that is not there has none
+	for _, e := range entries {
+		name, ok := strings.CutSuffix(e.Name(), socketEnding)
+		pid, err := strconv.Atoi(name)
+		if !ok || err != nil || pid <= 0 {
+			continue
+		}
+		if info, err := e.Info(); err == nil && info.Mode()&os.ModeSocket != 0 && ownedByUser(info) {
+			all[pid] = filepath.Join(folder, e.Name())
+		}
+	}
+	return all
+}

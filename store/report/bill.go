@@ -1,0 +1,318 @@
+package report
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"iter"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"weir/store/call"
+)
+
+// BillSchema names the version of the JSON that a Bill becomes.
+const BillSchema = "weir.bill/1"
+
+// Errand is a command that ran, and whose calls were recorded.
+type Errand struct {
+	Run      string // the run of its calls
+	Command  string // its name, without its arguments, which may hold secrets
+	Database string
+	Exit     int
+	Started  time.Time
+	Ended    time.Time
+}
+
+// Bill is what a command's calls came to. Latencies are of successful calls
+// only; calls that generate nothing are counted in NoGeneration alone.
+type Bill struct {
+	Schema    string   `json:"schema"`
+	Run       string   `json:"run"`
+	Command   string   `json:"command"`
+	Database  string   `json:"database"`
+	Exit      int      `json:"exit_code"`
+	Scenarios []string `json:"scenarios"` // in the order of their names
+
+	// Wall is how long the command ran; InModel how much of it at least one call
+	// was under way; Outside the rest, in which tools ran and people thought.
+	Wall    Num `json:"wall_ms"`
+	InModel Num `json:"in_model_ms"`
+	Outside Num `json:"outside_ms"`
+
+	Calls        int `json:"calls"`
+	OK           int `json:"ok_calls"`
+	Main         Num `json:"main_calls"` // by the client's own word, as Side is; absent where it says nothing
+	Side         Num `json:"side_calls"`
+	NoGeneration int `json:"no_generation_calls"`
+	Turns        Num `json:"turns"` // of a person, absent where no call names one
+	Sessions     Num `json:"sessions"`
+
+	TTFTFelt Percentiles `json:"ttft_felt"`
+	TPOT     Percentiles `json:"tpot"`
+
+	Input          Num            `json:"input_tokens"` // sums over the calls that reported them
+	CacheRead      Num            `json:"cache_read_tokens"`
+	CacheReadShare Num            `json:"cache_read_share"` // of input tokens, where both are known
+	CacheWrite     Num            `json:"cache_write_tokens"`
+	Output         Num            `json:"output_tokens"`
+	Reasoning      Num            `json:"reasoning_tokens"`
+	Sources        map[string]int `json:"usage_calls"` // as in a report's tokens
+
+	Failures map[string]int `json:"failed_calls"` // by outcome
+}
+
+// Seen says whether any call passed weir.
+func (b *Bill) Seen() bool { return b.Calls+b.NoGeneration > 0 }
+
+// biller is a bill in the making.
+type biller struct {
+	bill                             *Bill
+	group                            group
+	cacheRead, cacheWrite, reasoning mean
+	scenarios, sessions              map[string]bool
+	turns                            map[turnKey]bool
+	purposes                         mean // calls in the main line, of those that say what they are for
+	busy                             []span
+}
+
+type turnKey struct {
+	session string
+	turn    int
+}
+
+// span is a length of time.
+type span struct{ from, to time.Time }
+
+// BillFor adds up the calls of an errand, as the proxy saw them. It fails with
+// the first error of calls.
+func BillFor(e Errand, calls iter.Seq2[*call.Call, error]) (*Bill, error) {
+	b := &Bill{
+		Schema: BillSchema, Run: e.Run, Command: e.Command, Database: e.Database, Exit: e.Exit,
+		Scenarios: []string{}, Failures: map[string]int{},
+	}
+	t := biller{bill: b, scenarios: map[string]bool{}, sessions: map[string]bool{}, turns: map[turnKey]bool{}}
+	for c, err := range calls {
+		if err != nil {
+			return nil, err
+		}
+		if c.Side == call.Proxy {
+			t.add(c)
+		}
+	}
+	t.close(e)
+	return b, nil
+}
+
+func (t *biller) add(c *call.Call) {
+	b := t.bill
+	if c.Operation != "" && !c.Operation.Generates() {
+		b.NoGeneration++
+		return
+	}
+	t.group.add(pair{proxy: c})
+	if c.Outcome != call.OK {
+		b.Failures[string(c.Outcome)]++
+	}
+	if c.Scenario != "" {
+		t.scenarios[c.Scenario] = true
+	}
+	if c.Session != "" {
+		t.sessions[c.Session] = true
+	}
+	main := c.Purpose == "" || c.Purpose == "main" || c.Purpose == "subagent"
+	switch {
+	case c.Purpose == "":
+	case main:
+		t.purposes.add(1)
+	default:
+		t.purposes.add(0)
+	}
+	if main && c.Turn > 0 {
+		t.turns[turnKey{c.Session, c.Turn}] = true
+	}
+	u := c.Usage
+	if u.CacheRead.Known {
+		t.cacheRead.add(u.CacheRead.N)
+	}
+	if u.CacheWrite.Known {
+		t.cacheWrite.add(u.CacheWrite.N)
+	}
+	if u.Reasoning.Known {
+		t.reasoning.add(u.Reasoning.N)
+	}
+	if c.Arrived.Reached() && c.Done.Reached() {
+		t.busy = append(t.busy, span{c.Arrived.Time(), c.Done.Time()})
+	}
+}
+
+func (t *biller) close(e Errand) {
+	b, row := t.bill, t.group.row()
+	b.Calls, b.OK = row.Calls, row.OK
+	b.TTFTFelt, b.TPOT = row.TTFTFelt, row.TPOT
+	b.Input, b.Output, b.CacheReadShare, b.Sources = row.Tokens.Input, row.Tokens.Output, row.Tokens.CacheReadShare, row.Tokens.Sources
+	b.CacheRead, b.CacheWrite, b.Reasoning = t.cacheRead.total(), t.cacheWrite.total(), t.reasoning.total()
+	b.Scenarios = append(b.Scenarios, slices.Sorted(maps.Keys(t.scenarios))...)
+	b.Sessions, b.Turns = some(len(t.sessions)), some(len(t.turns))
+	if p := t.purposes; p.n > 0 {
+		b.Main, b.Side = N(float64(p.sum)), N(float64(p.n-p.sum))
+	}
+	wall := span{e.Started, e.Ended}
+	inside := covered(t.busy, wall)
+	b.Wall, b.InModel, b.Outside = Ms(wall.length()), Ms(inside), Ms(wall.length()-inside)
+}
+
+// some is a count of what calls may name; absent when none did.
+func some(n int) Num {
+	if n == 0 {
+		return Num{}
+	}
+	return N(float64(n))
+}
+
+func (s span) length() time.Duration { return max(s.to.Sub(s.from), 0) }
+
+// covered is how much of a time is covered by spans, which may overlap and
+// reach beyond it. It sorts them.
+func covered(spans []span, within span) (sum time.Duration) {
+	slices.SortFunc(spans, func(a, b span) int { return cmp.Or(a.from.Compare(b.from), a.to.Compare(b.to)) })
+	at := within.from
+	for _, s := range spans {
+		if s.from.Before(at) {
+			s.from = at
+		}
+		if s.to.After(within.to) {
+			s.to = within.to
+		}
+		if s.to.After(s.from) {
+			sum += s.length()
+			at = s.to
+		}
+	}
+	return sum
+}
+
+// JSON writes the bill as REPORT.md describes it.
+func (b *Bill) JSON(w io.Writer) error {
+	enc := json.NewEncoder(w)
+	enc.SetIndent("", "  ")
+	enc.SetEscapeHTML(false)
+	return enc.Encode(b)
+}
+
+// Text writes the bill for people, in at most nine lines. It says nothing of
+// calls when none was seen.
+func (b *Bill) Text(w io.Writer, s Style) {
+	head := []string{plain(b.Command) + " ran " + lasted(b.Wall), fmt.Sprint("exit ", b.Exit)}
+	if len(b.Scenarios) > 0 {
+		head = append(head, "scenario "+plain(strings.Join(b.Scenarios, ", ")))
+	}
+	fmt.Fprintln(w, "weir: "+strings.Join(append(head, "run "+b.Run), ", "))
+	if !b.Seen() {
+		return
+	}
+	line := func(name, format string, a ...any) {
+		fmt.Fprintf(w, "  %-8s"+format+"\n", append([]any{name}, a...)...)
+	}
+	line("calls", "%s", b.callsText())
+	if b.Calls == 0 {
+		return
+	}
+	line("time", "%s in the model (%s), %s in tools and thought", lasted(b.InModel), percent(ratio(b.InModel, b.Wall)), lasted(b.Outside))
+	few := ""
+	if slices.Contains(b.TTFTFelt.Unreliable, "p50") && b.TTFTFelt.N > 0 {
+		few = "   * few calls"
+	}
+	line("ttft", "felt p50 %s, max %s%s", mark(b.TTFTFelt, "p50", b.TTFTFelt.P50), ms(b.TTFTFelt.Max), s.paint(faint, few))
+	line("tpot", "p50 %s%s", mark(b.TPOT, "p50", b.TPOT.P50), rateText(b.TPOT.P50))
+	line("tokens", "%s", b.tokensText())
+	if len(b.Failures) > 0 {
+		line("failed", "%s", s.paint(red, b.failuresText()))
+	}
+	if n := b.Sources[string(call.UsageMissing)]; n > 0 {
+		line("!", "%s", s.paint(yellow, fmt.Sprintf("%d of %s reported no usage: their tokens are not in the sums", n, count(b.Calls, "call"))))
+	}
+}
+
+func (b *Bill) callsText() string {
+	text := fmt.Sprint(b.Calls)
+	if b.Main.Known {
+		text += fmt.Sprintf(" (%s main, %s side)", whole(b.Main), whole(b.Side))
+	}
+	for _, part := range []struct {
+		n    Num
+		noun string
+	}{{b.Turns, "turn"}, {b.Sessions, "session"}, {some(b.NoGeneration), "other request"}} {
+		if part.n.Known {
+			text += ", " + count(int(part.n.V), part.noun)
+		}
+	}
+	return text
+}
+
+func (b *Bill) tokensText() string {
+	in, out := "in "+grouped(b.Input), "out "+grouped(b.Output)
+	var cache []string
+	if b.CacheReadShare.Known {
+		cache = append(cache, percent(b.CacheReadShare)+" read from cache")
+	}
+	if b.CacheWrite.Known {
+		cache = append(cache, grouped(b.CacheWrite)+" written to it")
+	}
+	if len(cache) > 0 {
+		in += " (" + strings.Join(cache, ", ") + ")"
+	}
+	if b.Reasoning.Known {
+		out += " (" + grouped(b.Reasoning) + " of reasoning)"
+	}
+	return in + ", " + out
+}
+
+// failuresText names the outcomes, the most frequent first.
+func (b *Bill) failuresText() string {
+	names := slices.SortedFunc(maps.Keys(b.Failures), func(x, y string) int {
+		return cmp.Or(b.Failures[y]-b.Failures[x], strings.Compare(x, y))
+	})
+	for i, name := range names {
+		names[i] = fmt.Sprintf("%d %s", b.Failures[name], name)
+	}
+	return strings.Join(names, ", ")
+}
+
+// rateText is a time per token as tokens a second.
+func rateText(tpot Num) string {
+	if !tpot.Known || tpot.V <= 0 {
+		return ""
+	}
+	return fmt.Sprintf(" (%.0f tokens/s)", 1000/tpot.V)
+}
+
+// grouped writes a count with its thousands apart.
+func grouped(n Num) string {
+	text := whole(n)
+	if !n.Known {
+		return text
+	}
+	for at := len(text) - 3; at > 0; at -= 3 {
+		text = text[:at] + "," + text[at:]
+	}
+	return text
+}
+
+// lasted writes milliseconds of which the seconds matter.
+func lasted(n Num) string {
+	if n.V < 1000 {
+		return ms(n)
+	}
+	return seconds(N(n.V / 1000))
+}
+
+func ratio(part, all Num) Num {
+	if !part.Known || !all.Known || all.V == 0 {
+		return Num{}
+	}
+	return N(part.V / all.V)
+}
