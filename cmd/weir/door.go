@@ -160,7 +160,11 @@ func (a *app) ownDoor(ctx context.Context, command []string, database string, as
 	d := &door{bases: map[client.Family]string{}}
 	var upstreams []proxy.Upstream
 	for _, u := range asked {
-		upstreams = append(upstreams, proxy.Upstream{Name: u.Name, URL: u.URL, Prefix: u.Prefix, Models: u.Models})
+		up, err := u.upstream(a.env)
+		if err != nil {
+			return nil, err
+		}
+		upstreams = append(upstreams, up)
 		d.bases = client.At(u.Prefix, command).Base
 	}
 	if len(asked) == 0 {

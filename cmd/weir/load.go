@@ -124,7 +124,7 @@ func (a *app) runLoad(ctx context.Context, file string, f loadFlags, given func(
 			"weir sim --listen 127.0.0.1:9001, then weir load " + file + " --upstream http://127.0.0.1:9001"})
 	default:
 		pf := proxyFlags{upstreams: f.upstreams, caFile: f.caFile, upstreamProxy: f.upstreamProxy}
-		if upstreams, err = pf.proxyUpstreams(); err != nil {
+		if upstreams, err = pf.proxyUpstreams(a.env); err != nil {
 			return err
 		}
 	}

@@ -26,6 +26,7 @@ type proxyFlags struct {
 	db             string
 	loadModel      string
 	scenario       string
+	keyEnvs        []string
 	caFile         string
 	upstreamProxy  string
 	grace          time.Duration
@@ -52,11 +53,12 @@ requests and lets the streams under way end; a second Ctrl-C ends them.`,
 		RunE: func(c *cobra.Command, _ []string) error { return a.runProxy(c.Context(), f) },
 	}
 	fl := c.Flags()
-	fl.StringArrayVarP(&f.upstreams, "upstream", "u", nil, "where requests go: URL, or NAME=URL with ,prefix=/PATH or ,models=GLOB behind it; may be repeated")
+	fl.StringArrayVarP(&f.upstreams, "upstream", "u", nil, "where requests go: URL, or NAME=URL with ,prefix=/PATH, ,models=GLOB or ,key-env=NAME behind it; may be repeated")
 	fl.StringVarP(&f.listen, "listen", "l", "127.0.0.1:8484", "address to listen on")
 	fl.StringVar(&f.db, "db", "", "database file (default: weir.db in the user's data folder)")
 	fl.StringVar(&f.loadModel, "load-model", "", "load model whose match rules give requests their scenario")
 	fl.StringVar(&f.scenario, "scenario", "", "scenario of requests that nothing names; weir tag switches it (default: untagged)")
+	fl.StringArrayVar(&f.keyEnvs, "key-env", nil, "variable that holds a key to send in the place of the clients' own; may be repeated, and calls are spread over them")
 	fl.StringVar(&f.caFile, "ca-file", "", "PEM certificates to trust for upstreams, beside the system's")
 	fl.StringVar(&f.upstreamProxy, "upstream-proxy", "", "proxy on the way to the upstreams; HTTPS_PROXY is not read")
 	fl.DurationVar(&f.grace, "grace", 30*time.Second, "how long streams under way may take to end after a first Ctrl-C")
@@ -69,7 +71,7 @@ requests and lets the streams under way end; a second Ctrl-C ends them.`,
 }
 
 // proxyUpstreams turns the flags that speak of upstreams into the proxy's own.
-func (f *proxyFlags) proxyUpstreams() ([]proxy.Upstream, error) {
+func (f *proxyFlags) proxyUpstreams(env environment) ([]proxy.Upstream, error) {
 	if len(f.upstreams) == 0 {
 		return nil, usage(&hinted{errors.New("proxy: no --upstream: where should requests go?"), "weir proxy --upstream https://api.anthropic.com"})
 	}
@@ -90,8 +92,17 @@ func (f *proxyFlags) proxyUpstreams() ([]proxy.Upstream, error) {
 		}
 	}
 	var all []proxy.Upstream
+	if len(f.keyEnvs) > 0 && len(parsed) > 1 {
+		return nil, usagef("--key-env: of several upstreams, say whose key it is: --upstream NAME=URL,key-env=%s", f.keyEnvs[0])
+	}
 	for _, u := range parsed {
-		all = append(all, proxy.Upstream{Name: u.Name, URL: u.URL, Prefix: u.Prefix, Models: u.Models, CAFile: f.caFile, Proxy: way})
+		u.KeyEnvs = append(u.KeyEnvs, f.keyEnvs...)
+		up, err := u.upstream(env)
+		if err != nil {
+			return nil, err
+		}
+		up.CAFile, up.Proxy = f.caFile, way
+		all = append(all, up)
 	}
 	// A proxy that serves nobody finds what is wrong before anything is opened.
 	if _, err := (&proxy.Proxy{Upstreams: slices.Clone(all)}).Handler(); err != nil {
@@ -116,7 +127,7 @@ func (a *app) runProxy(ctx context.Context, f proxyFlags) error {
 	if f.grace < 0 {
 		return usagef("--grace %s: want 0 or more", f.grace)
 	}
-	upstreams, err := f.proxyUpstreams()
+	upstreams, err := f.proxyUpstreams(a.env)
 	if err != nil {
 		return err
 	}

@@ -22,6 +22,7 @@ type simFlags struct {
 	allowRemote bool
 	preset      string
 	faults      []string
+	keyEnv      string
 	usage       bool
 	log         string
 	config      sim.Config
@@ -52,6 +53,7 @@ Faults are KIND:SHARE or KIND:SHARE:TIME:
 	fl.StringVar(&f.preset, "preset", "small", "engine: "+strings.Join(sim.Presets(), " or "))
 	fl.StringArrayVar(&f.faults, "fault", nil, "faults by share of requests, as 429:1%,stall:1%:3s; may be repeated")
 	fl.BoolVar(&f.usage, "usage", true, "report token usage; --usage=false: say nothing of tokens")
+	fl.StringVar(&f.keyEnv, "key-env", "", "variable that holds the key which requests must carry (default: any key does, and none)")
 	fl.StringVar(&f.log, "log", "", "write what was sent and when, a JSON line a request, to this file")
 	fl.Uint64Var(&f.config.Seed, "seed", 0, "seed of every random choice")
 	fl.StringSliceVar(&f.config.Models, "models", nil, "models that exist (default: all)")
@@ -114,6 +116,11 @@ func (a *app) runSim(ctx context.Context, f simFlags, fl *pflag.FlagSet) error {
 	config, err := f.simConfig(fl.Changed)
 	if err != nil {
 		return err
+	}
+	if f.keyEnv != "" {
+		if config.Key, _ = a.env(f.keyEnv); config.Key == "" {
+			return usagef("--key-env %s: the variable is empty; put the key into it that requests must carry", f.keyEnv)
+		}
 	}
 	l, err := listen(f.listen, f.allowRemote)
 	if err != nil {

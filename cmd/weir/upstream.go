@@ -1,19 +1,52 @@
 package main
 
 import (
+	"fmt"
 	"net/url"
 	"path"
 	"regexp"
 	"strings"
+
+	"weir/proxy"
 )
 
 // upstreamFlag is one --upstream: URL, or NAME=URL, with what else it says
-// behind commas: prefix=/PATH and models=GLOB (several times, or apart by |).
+// behind commas: prefix=/PATH, and models=GLOB, hosts=GLOB and key-env=NAME
+// (several times, or apart by |).
 type upstreamFlag struct {
-	Name   string
-	URL    *url.URL
-	Prefix string
-	Models []string
+	Name    string
+	URL     *url.URL
+	Prefix  string
+	Models  []string
+	Hosts   []string
+	KeyEnvs []string
+}
+
+// upstream is the proxy's own, with the keys that the environment holds.
+func (u *upstreamFlag) upstream(env environment) (proxy.Upstream, error) {
+	up := proxy.Upstream{Name: u.Name, URL: u.URL, Prefix: u.Prefix, Models: u.Models, Hosts: u.Hosts}
+	for _, name := range u.KeyEnvs {
+		key, err := heldKey(env, name)
+		if err != nil {
+			return up, err
+		}
+		up.Keys = append(up.Keys, key)
+	}
+	return up, nil
+}
+
+// heldKey reads a key that weir is to hold.
+func heldKey(env environment, name string) (proxy.Secret, error) {
+	key, _ := env(name)
+	switch {
+	case key == "":
+		return proxy.Secret{}, usagef("key of weir's own: $%s is empty; put the key into it, or leave --key-env out", name)
+	case strings.TrimSpace(key) != key || strings.ContainsAny(key, "\"' \r\n\t"):
+		return proxy.Secret{}, usagef("key of weir's own: $%s has white space or quotes in it; want the key alone", name)
+	case strings.HasPrefix(strings.ToLower(key), "bearer"):
+		return proxy.Secret{}, usagef("key of weir's own: $%s begins with Bearer; want the key alone", name)
+	}
+	return proxy.NewSecret(key), nil
 }
 
 var upstreamName = regexp.MustCompile(`^[A-Za-z0-9_.-]+$`)
@@ -76,15 +109,29 @@ func parseUpstream(spec string) (upstreamFlag, error) {
 		case key == "prefix":
 			return u, usagef("--upstream %s: prefix=%s: want a path that begins with /", spec, value)
 		case key == "models" && value != "":
-			for _, glob := range strings.Split(value, "|") {
-				if _, err := path.Match(glob, ""); err != nil || glob == "" {
-					return u, usagef("--upstream %s: models=%s: %q is no pattern of model names; want one as gpt-*", spec, value, glob)
-				}
-				u.Models = append(u.Models, glob)
+			if u.Models, err = addGlobs(u.Models, value); err != nil {
+				return u, usagef("--upstream %s: models=%s: %w of model names; want one as gpt-*", spec, value, err)
 			}
+		case key == "hosts" && value != "":
+			if u.Hosts, err = addGlobs(u.Hosts, strings.ToLower(value)); err != nil {
+				return u, usagef("--upstream %s: hosts=%s: %w of host names; want one as *.example.com", spec, value, err)
+			}
+		case key == "key-env" && value != "":
+			u.KeyEnvs = append(u.KeyEnvs, strings.Split(value, "|")...)
 		default:
-			return u, usagef("--upstream %s: %q is not known; want prefix=/PATH or models=GLOB", spec, option)
+			return u, usagef("--upstream %s: %q is not known; want prefix=/PATH, models=GLOB, hosts=GLOB or key-env=NAME", spec, option)
 		}
 	}
 	return u, nil
+}
+
+// addGlobs adds patterns that stand apart by |.
+func addGlobs(all []string, value string) ([]string, error) {
+	for _, glob := range strings.Split(value, "|") {
+		if _, err := path.Match(glob, ""); err != nil || glob == "" {
+			return nil, fmt.Errorf("%q is no pattern", glob)
+		}
+		all = append(all, glob)
+	}
+	return all, nil
 }

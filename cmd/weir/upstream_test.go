@@ -9,18 +9,20 @@ import (
 
 func TestUpstreamFlags(t *testing.T) {
 	type want struct {
-		Name, URL, Prefix string
-		Models            []string
+		Name, URL, Prefix      string
+		Models, Hosts, KeyEnvs []string
 	}
 	for _, c := range []struct {
 		sentence string
 		flags    []string
 		want     []want
 	}{
-		{"a URL alone is named by its host", []string{"https://api.anthropic.com"}, []want{{"api.anthropic.com", "https://api.anthropic.com", "", nil}}},
-		{"a base path stays", []string{"https://host/api"}, []want{{"host", "https://host/api", "", nil}}},
+		{"a URL alone is named by its host", []string{"https://api.anthropic.com"}, []want{{"api.anthropic.com", "https://api.anthropic.com", "", nil, nil, nil}}},
+		{"a base path stays", []string{"https://host/api"}, []want{{"host", "https://host/api", "", nil, nil, nil}}},
 		{"named, by model and by path", []string{"openai=https://api.openai.com,models=gpt-*|o3", "local=http://127.0.0.1:8000,prefix=/local/"},
-			[]want{{"openai", "https://api.openai.com", "", []string{"gpt-*", "o3"}}, {"local", "http://127.0.0.1:8000", "/local", nil}}},
+			[]want{{"openai", "https://api.openai.com", "", []string{"gpt-*", "o3"}, nil, nil}, {"local", "http://127.0.0.1:8000", "/local", nil, nil, nil}}},
+		{"with keys of weir's own, in the place of other hosts", []string{"http://host,key-env=A|B,key-env=C,hosts=*.Example.com|api.test"},
+			[]want{{"host", "http://host", "", nil, []string{"*.example.com", "api.test"}, []string{"A", "B", "C"}}}},
 	} {
 		t.Run(c.sentence, func(t *testing.T) {
 			all, err := parseUpstreams(c.flags)
@@ -29,7 +31,7 @@ func TestUpstreamFlags(t *testing.T) {
 			}
 			var got []want
 			for _, u := range all {
-				got = append(got, want{u.Name, u.URL.String(), u.Prefix, u.Models})
+				got = append(got, want{u.Name, u.URL.String(), u.Prefix, u.Models, u.Hosts, u.KeyEnvs})
 			}
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Error(diff)
@@ -49,6 +51,7 @@ func TestBadUpstreamFlagsSayWhatIsWrong(t *testing.T) {
 		{"https://host,prefix=local", "begins with /"},
 		{"https://host,models=[", `"[" is no pattern`},
 		{"https://host,models=a|", `"" is no pattern`},
+		{"https://host,hosts=[", `"[" is no pattern`},
 		{"https://host,model=x", `"model=x" is not known`},
 	} {
 		_, err := parseUpstreams([]string{c.flag})
