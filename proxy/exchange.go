@@ -19,27 +19,28 @@ import (
 
 // exchange is one call on its way through the proxy.
 type exchange struct {
-	p        *Proxy
-	w        http.ResponseWriter
-	r        *http.Request
-	c        *call.Call
-	origin   *url.URL    // where the client said it goes; nil in the reverse door
-	unseen   bool        // it is carried, and not measured
-	format   wire.Format // nil where the path belongs to no dialect
-	route    wire.Route
-	meter    *call.Meter
-	up       *Upstream
-	path     string   // of the request to the upstream, escaped
-	key      *heldKey // of weir's own; nil: the client's
-	secret   Secret   // the key that is sent
-	verbatim bool     // the path is not joined to the upstream's own
-	body     *body
-	timing   timing
-	unread   unread
-	blind    bool       // the meter failed: bytes are passed on and counted
-	span     trace.Span // touched by the recording alone
-	begun    bool       // the span was asked for
-	permit   *shaper.Permit
+	p          *Proxy
+	w          http.ResponseWriter
+	r          *http.Request
+	c          *call.Call
+	origin     *url.URL    // where the client said it goes; nil in the reverse door
+	unseen     bool        // it is carried, and not measured
+	format     wire.Format // nil where the path belongs to no dialect
+	route      wire.Route
+	meter      *call.Meter
+	up         *Upstream
+	path       string   // of the request to the upstream, escaped
+	key        *heldKey // of weir's own; nil: the client's
+	secret     Secret   // the key that is sent
+	verbatim   bool     // the path is not joined to the upstream's own
+	body       *body
+	plainBytes int64 // of the body, with its coding undone, as far as it is inspected
+	timing     timing
+	unread     unread
+	blind      bool       // the meter failed: bytes are passed on and counted
+	span       trace.Span // touched by the recording alone
+	begun      bool       // the span was asked for
+	permit     *shaper.Permit
 }
 
 // serve carries one request that was sent to weir itself.
@@ -124,6 +125,7 @@ func (x *exchange) readBody() error {
 		if plain := b.inspect(x.r.Header.Get("Content-Encoding"), inspectedBody); len(plain) > 0 {
 			// What cannot be read is the upstream's to judge.
 			_ = x.format.ParseHead(&c.Request, plain)
+			x.plainBytes = int64(len(plain))
 		}
 	}
 	if x.route.Model != "" {
@@ -203,11 +205,14 @@ func (x *exchange) nameScenario() {
 		}
 	}
 	c.Scenario, c.ScenarioFrom = x.p.Tagged(), "default"
+	if c.Scenario == untagged && c.Operation.Generates() && c.Request.MessageCount > 0 {
+		c.Scenario, c.ScenarioFrom = classify(c, x.estimate()), automatic
+	}
 }
 
 // estimate is the prompt's size in tokens before anybody has counted them: 4
 // bytes each.
-func (x *exchange) estimate() int64 { return x.c.RequestBytes / 4 }
+func (x *exchange) estimate() int64 { return x.plainBytes / 4 }
 
 // provider is the conventions' name for who serves the upstream, by its host;
 // an unknown host is named by the dialect it speaks.

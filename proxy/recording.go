@@ -70,6 +70,9 @@ var attributeLists = sync.Pool{New: func() any { return new([]attribute.KeyValue
 // record ends the call's span.
 func (x *exchange) record() {
 	defer x.p.under.end()
+	if scenario, changed := reclassify(x.c); changed {
+		x.span.SetAttributes(scenario)
+	}
 	list := attributeLists.Get().(*[]attribute.KeyValue)
 	*list = x.c.AppendEndAttributes((*list)[:0])
 	x.span.SetAttributes(*list...) // which copies them

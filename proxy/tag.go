@@ -1,6 +1,7 @@
 package proxy
 
-// untagged is the scenario of requests that nothing and nobody names.
+// untagged is the scenario of requests that nothing and nobody names, and that
+// have no class either.
 const untagged = "untagged"
 
 // Tag gives the requests that nothing names another scenario, from the next one

@@ -95,6 +95,12 @@ func (c *Call) AppendEndAttributes(list []attribute.KeyValue) []attribute.KeyVal
 	return c.appendFigures(appendFields(list, c, endFields))
 }
 
+// ScenarioAttribute is the scenario alone: that of a span whose call turned out
+// to be of another than its start said.
+func (c *Call) ScenarioAttribute() attribute.KeyValue {
+	return attribute.String(keyScenario, utf8Text(c.Scenario))
+}
+
 func appendFields(list []attribute.KeyValue, c *Call, of []field) []attribute.KeyValue {
 	for i := range of {
 		if v := of[i].get(c); v.Type() != attribute.EMPTY {

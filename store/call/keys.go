@@ -12,6 +12,7 @@ import (
 const (
 	KeyTimeline  = "weir.timeline"
 	keySide      = "weir.side"
+	keyScenario  = "weir.scenario"
 	keyOperation = "gen_ai.operation.name"
 	keyModel     = "gen_ai.request.model"
 )
@@ -31,7 +32,7 @@ var startFields = []field{
 	stringField("weir.api", func(c *Call) *wire.API { return &c.API }),
 	stringField("weir.upstream", func(c *Call) *string { return &c.Upstream }),
 	stringField("weir.run", func(c *Call) *string { return &c.Run }),
-	stringField("weir.scenario", func(c *Call) *string { return &c.Scenario }),
+	stringField(keyScenario, func(c *Call) *string { return &c.Scenario }),
 	stringField("weir.scenario.from", func(c *Call) *string { return &c.ScenarioFrom }),
 	stringField("gen_ai.conversation.id", func(c *Call) *string { return &c.Session }),
 	stringField("weir.session.from", func(c *Call) *string { return &c.SessionFrom }),

@@ -1,0 +1,57 @@
+package proxy
+
+import (
+	"go.opentelemetry.io/otel/attribute"
+
+	"weir/store/call"
+)
+
+// The classes of calls that nothing and nobody names. They are those of the
+// load model that weir ships, and divide calls by what makes one hard to serve:
+// the prompt to read, the history to carry, the answer to write.
+const (
+	classShort  = "short_chat"
+	classLong   = "long_context_rag"
+	classAgent  = "multi_turn_agent"
+	classOutput = "long_output"
+)
+
+const (
+	longContext = 4000 // tokens of a prompt
+	manyTurns   = 3    // of the user
+	longOutput  = 2000 // tokens of an answer
+)
+
+// automatic is how a scenario was found that is a class.
+const automatic = "automatic"
+
+// classify gives the class of a call by its request. How long the answer gets
+// is not known yet, and max_tokens does not tell: agents ask for all there is.
+func classify(c *call.Call, inputTokens int64) string {
+	r := &c.Request
+	switch {
+	case r.ToolCount > 0, r.TurnCount >= manyTurns:
+		return classAgent
+	case inputTokens >= longContext:
+		return classLong
+	}
+	return classShort
+}
+
+// reclassify corrects the class of a call that has ended, by the tokens that
+// were counted. ok says that it is another than the request's.
+func reclassify(c *call.Call) (scenario attribute.KeyValue, ok bool) {
+	if c.ScenarioFrom != automatic || c.Scenario == classAgent {
+		return scenario, false
+	}
+	class := c.Scenario
+	if in := c.Usage.Input; in.Known {
+		class = classify(c, in.N)
+	}
+	if out := c.Usage.Output; out.Known && out.N >= longOutput {
+		class = classOutput
+	}
+	ok = class != c.Scenario
+	c.Scenario = class
+	return c.ScenarioAttribute(), ok
+}
