@@ -242,9 +242,10 @@ func someEvent(rng *rand.Rand, api API, word func() []byte) Event {
 		case 3:
 			return Event{Type: []byte("response.function_call_arguments.delta"), Tools: []ToolDelta{{Index: rng.IntN(3), Arguments: word()}}}
 		case 4:
-			return Event{Type: []byte("error"), Err: failure}
+			failure.Status = []int{0, 400, 429, 500}[rng.IntN(4)]
+			return Event{Type: []byte("error"), StreamID: word(), Err: failure}
 		}
-		return Event{Type: []byte("response.completed"), ID: word(), Model: word(), Finish: []byte("completed"), Terminal: true, Usage: usage()}
+		return Event{Type: []byte("response.completed"), StreamID: word(), ID: word(), Model: word(), Finish: []byte("completed"), Terminal: true, Usage: usage()}
 	case Messages:
 		switch rng.IntN(7) {
 		case 0:

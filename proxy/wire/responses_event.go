@@ -14,6 +14,7 @@ type responsesEvent struct {
 	callID []byte
 	name   []byte
 	reason []byte // incomplete_details.reason
+	status Count  // of an error on a WebSocket, which has no other status
 }
 
 func (responses) ParseEvent(ev *Event, f Frame) error {
@@ -45,6 +46,10 @@ func (responses) ParseEvent(ev *Event, f Frame) error {
 			e.response(ev, &c)
 		case "error":
 			ev.Err = errorIn(c.value())
+		case "status", "status_code":
+			e.status = c.count()
+		case "stream_id":
+			ev.StreamID = c.text(ev)
 		default:
 			c.skip()
 		}
@@ -129,6 +134,9 @@ func (ev *Event) responses(e *responsesEvent, data []byte) {
 			ev.Err = errorOf(parse(data))
 			ev.Err.Type = ""
 		}
+		if e.status.N >= 400 && e.status.N < 600 {
+			ev.Err.Status = int(e.status.N)
+		}
 	default:
 		if len(e.delta) > 0 && isCallDelta(ev.Type) {
 			ev.Tools = append(ev.Tools, ToolDelta{Index: e.index, Arguments: e.delta})
@@ -169,8 +177,12 @@ func (responses) AppendEvent(dst []byte, ev *Event) []byte {
 	dst = append(dst, kind...)
 	dst = append(dst, "\ndata: {\"type\":"...)
 	dst = quote(dst, kind)
+	dst = appendStringField(dst, "stream_id", ev.StreamID)
 	switch {
 	case kind == "error":
+		if ev.Err.Status != 0 {
+			dst = appendCount(dst, "status", N(int64(ev.Err.Status)))
+		}
 		dst = append(dst, `,"error":`...)
 		dst = appendResponsesError(dst, ev.Err)
 	case ev.Terminal || kind == "response.created" || kind == "response.in_progress":

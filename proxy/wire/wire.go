@@ -114,6 +114,7 @@ type Head struct {
 
 	// What clients send that tells conversations apart; empty when unsaid.
 	PreviousResponse string // previous_response_id
+	StreamID         string // stream_id: the lane of a WebSocket connection
 	PromptCacheKey   string // prompt_cache_key
 	User             string // user, or metadata.user_id; never kept
 
@@ -196,6 +197,10 @@ type Tool struct {
 type Event struct {
 	Type    []byte // the frame's own type: "message_start", "response.created"; empty where the dialect has none
 	Unknown bool   // the type is not one that weir knows
+
+	// StreamID names the lane of a WebSocket connection to which the event
+	// belongs; empty for the one without a name. Lanes run at the same time.
+	StreamID []byte
 
 	ID    []byte // id of the response
 	Model []byte // the model that serves it
