@@ -38,6 +38,7 @@ type exchange struct {
 	timing     timing
 	unread     unread
 	blind      bool       // the meter failed: bytes are passed on and counted
+	parent     *exchange  // the connection that the call came by, where that is a call too
 	span       trace.Span // touched by the recording alone
 	begun      bool       // the span was asked for
 	permit     *shaper.Permit
@@ -321,9 +322,14 @@ func (x *exchange) end(how call.End, err error) {
 	if x.c.Outcome != "" {
 		return
 	}
+	x.timing.fill(x.c)
+	x.c.RequestBytes = max(x.c.RequestBytes, x.body.sent())
+	x.finish(how, err)
+}
+
+// finish is the end of a call whose instants are known.
+func (x *exchange) finish(how call.End, err error) {
 	c := x.c
-	x.timing.fill(c)
-	c.RequestBytes = max(c.RequestBytes, x.body.sent())
 	x.close(how, err)
 	if x.key != nil {
 		x.up.keyring.give(x.key, c)

@@ -58,10 +58,18 @@ func (x *exchange) begin() {
 		return
 	}
 	x.p.recording.add(func() {
+		if x.parent != nil { // whose span was begun before
+			_, x.span = x.start(trace.ContextWithSpan(context.Background(), x.parent.span))
+			return
+		}
 		ctx := propagation.TraceContext{}.Extract(context.WithoutCancel(x.r.Context()), propagation.HeaderCarrier(x.r.Header))
-		_, x.span = x.p.tracer.Start(ctx, x.c.SpanName(), trace.WithSpanKind(trace.SpanKindClient),
-			trace.WithTimestamp(x.c.Arrived.Time()), trace.WithAttributes(x.c.StartAttributes()...))
+		_, x.span = x.start(ctx)
 	})
+}
+
+func (x *exchange) start(ctx context.Context) (context.Context, trace.Span) {
+	return x.p.tracer.Start(ctx, x.c.SpanName(), trace.WithSpanKind(trace.SpanKindClient),
+		trace.WithTimestamp(x.c.Arrived.Time()), trace.WithAttributes(x.c.StartAttributes()...))
 }
 
 // attributeLists are used again: a call's is some 8 KiB long.

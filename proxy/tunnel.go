@@ -25,7 +25,8 @@ func upgradeOf(h http.Header) string {
 }
 
 // tunnel joins the two ends of a connection that switched protocols, until
-// either closes or the proxy does. What passes is counted, not read.
+// either closes or the proxy does. What passes is counted and, of a WebSocket
+// that responses come by, measured on its way.
 func (x *exchange) tunnel(resp *http.Response) {
 	upstream, ok := resp.Body.(io.ReadWriteCloser)
 	if !ok {
@@ -49,16 +50,20 @@ func (x *exchange) tunnel(resp *http.Response) {
 		x.end(call.EndClientGone, err)
 		return
 	}
+	copyOut, copyBack := count, count
+	if x.measurable(resp) {
+		s := newSocket(x, resp)
+		copyOut, copyBack = s.copyAsks, s.copyAnswers
+		defer s.end()
+	}
 	var sent, received atomic.Int64
 	var ends sync.WaitGroup
 	ends.Go(func() {
-		n, _ := io.Copy(upstream, buffered) // either end may close first, at any time
-		sent.Store(n)
+		sent.Store(copyOut(upstream, buffered)) // either end may close first, at any time
 		upstream.Close()
 	})
 	ends.Go(func() {
-		n, _ := io.Copy(conn, upstream)
-		received.Store(n)
+		received.Store(copyBack(conn, upstream))
 		conn.Close()
 	})
 	ends.Wait()
@@ -68,6 +73,11 @@ func (x *exchange) tunnel(resp *http.Response) {
 		return
 	}
 	x.end(call.EndClean, nil)
+}
+
+func count(to io.Writer, from io.Reader) int64 {
+	n, _ := io.Copy(to, from)
+	return n
 }
 
 func (x *exchange) failTunnel(err error) {

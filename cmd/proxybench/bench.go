@@ -145,6 +145,9 @@ const settle = 500 * time.Millisecond
 // is a sample to fill.
 func (b *bench) read(ctx context.Context, r *result, s subject, o order, into *sample) error {
 	o.URL = s.url
+	if s.via {
+		o.Origin = b.origin.url
+	}
 	var user, system time.Duration
 	var err error
 	if s.process != nil && into != nil {
@@ -161,13 +164,13 @@ func (b *bench) read(ctx context.Context, r *result, s subject, o order, into *s
 	}
 	if len(got.Bad) > 0 {
 		said := fmt.Sprintf("%s: %d of %d streams were not whole: %s", s.name, len(got.Bad), o.Streams*o.Repeat, got.Bad[0])
-		if s.name == weirSubject {
+		if isWeir(s.name) {
 			r.bad = append(r.bad, said)
 		} else {
 			r.notes = append(r.notes, said)
 		}
 	}
-	if s.name == weirSubject {
+	if isWeir(s.name) {
 		r.sent += o.Streams * o.Repeat
 	}
 	if into == nil {

@@ -18,6 +18,7 @@ import (
 // order tells the load client what to read.
 type order struct {
 	URL     string        `json:"url"`
+	Origin  string        `json:"origin"` // in the requests, where URL is a proxy's; else empty
 	Streams int           `json:"streams"`
 	Repeat  int           `json:"repeat"`
 	Events  int           `json:"events"`
@@ -109,8 +110,8 @@ func (w *worker) open() error {
 	}
 	w.in = bufio.NewReaderSize(w.conn, 2<<10)
 	body := `{"model":"bench-1","stream":true,"stream_options":{"include_usage":true},"messages":[{"role":"user","content":"` + strings.Repeat("word ", w.Body/5) + `"}]}`
-	w.request = fmt.Appendf(nil, "POST /v1/chat/completions?events=%d&gap=%s HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer bench\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",
-		w.Events, w.Gap, u.Host, len(body), body)
+	w.request = fmt.Appendf(nil, "POST %s/v1/chat/completions?events=%d&gap=%s HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer bench\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",
+		w.Origin, w.Events, w.Gap, u.Host, len(body), body)
 	return nil
 }
 

@@ -14,6 +14,9 @@ const (
 	maxCPURatio    = 1.25                   // of ReverseProxy's CPU per event
 	maxAddedTTFT   = 150 * time.Microsecond // p50, over ReverseProxy's
 	maxStreamBytes = 64 << 10               // an open stream
+	// The forward door, beside the reverse one: no more, as far as the noise of
+	// a run lets it be told.
+	maxForwardRatio = 1.05
 )
 
 // result is what a run of the benchmark found.
@@ -48,6 +51,10 @@ func (r *result) verdicts() []verdict {
 	v = append(v, verdict{fmt.Sprintf("TTFT p50 %s µs over ReverseProxy's; at most %.0f", spread(r.overs(weirSubject, reverse, 0.5), "%+.0f"), micros(maxAddedTTFT)), added <= maxAddedTTFT})
 	if bytes, measured := r.perStream[weirSubject]; measured {
 		v = append(v, verdict{fmt.Sprintf("memory %.1f KiB an open stream at %d; at most %d", bytes/1024, r.Open, maxStreamBytes>>10), bytes <= maxStreamBytes})
+	}
+	if slices.Contains(r.names, forward) {
+		ratio := r.ratio(forward) / r.ratio(weirSubject)
+		v = append(v, verdict{fmt.Sprintf("the forward door's CPU %.2f × the reverse door's; at most %.2f", ratio, maxForwardRatio), ratio <= maxForwardRatio})
 	}
 	v = append(v, verdict{fmt.Sprintf("%d of %d streams recorded", r.recorded, r.sent), r.recorded == r.sent})
 	for _, bad := range r.bad {

@@ -25,13 +25,17 @@ const (
 	direct       = "direct"
 	reverse      = "ReverseProxy"
 	weirSubject  = "weir"
+	forward      = "weir-forward" // the same, asked as a forward proxy
 	nginxSubject = "nginx"
 )
+
+// isWeir says whether a subject is weir, by whichever door.
+func isWeir(name string) bool { return name == weirSubject || name == forward }
 
 // subjects are those to measure, in the order of the table; all when none is
 // wanted in particular.
 func subjects(want []string) ([]string, error) {
-	all := []string{direct, reverse, weirSubject, nginxSubject}
+	all := []string{direct, reverse, weirSubject, forward, nginxSubject}
 	for _, name := range want {
 		if !slices.Contains(all, name) {
 			return nil, fmt.Errorf("no subject %q: want some of %s", name, strings.Join(all, ", "))
@@ -49,6 +53,7 @@ func subjects(want []string) ([]string, error) {
 type subject struct {
 	name string
 	url  string
+	via  bool // as a proxy: requests name the origin
 	*process
 }
 
@@ -60,7 +65,8 @@ func (b *bench) startSubject(name string) (subject, error) {
 		return s, nil
 	case reverse:
 		s.process, err = startRole("reverseproxy", b.origin.url)
-	case weirSubject:
+	case weirSubject, forward:
+		s.via = name == forward
 		s.process, err = b.startWeir()
 	case nginxSubject:
 		return b.startNginx()
@@ -105,7 +111,10 @@ func serveWeir(args []string, in io.Reader, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	p := &proxy.Proxy{Upstreams: []proxy.Upstream{{Name: "origin", URL: upstream}}, Tracer: tracing.Provider.Tracer("weir")}
+	p := &proxy.Proxy{
+		Upstreams: []proxy.Upstream{{Name: "origin", URL: upstream}}, Forward: &proxy.Forward{},
+		Tracer: tracing.Provider.Tracer("weir"),
+	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return err

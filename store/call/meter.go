@@ -119,6 +119,24 @@ func (m *Meter) Observe(p []byte, received, delivered Instant) {
 	m.splitter.Feed(p, m.onFrame)
 }
 
+// Message takes one event of a stream whose events come as messages of their
+// own, as over a WebSocket. whole is false when data is only its beginning.
+func (m *Meter) Message(data []byte, whole bool, received, delivered Instant) {
+	if m.ended || m.errorBody == nil && !m.generates {
+		return
+	}
+	m.call.ResponseBytes += int64(len(data))
+	if !m.call.FirstByte.Reached() {
+		m.call.FirstByte = Mark{received, delivered}
+	}
+	m.received, m.delivered = received, delivered
+	m.framing, m.call.Streamed = wire.SSE, true
+	m.frame(wire.Frame{Data: data, Oversize: !whole})
+}
+
+// Over says whether the stream's last event came, or an error in its place.
+func (m *Meter) Over() bool { return m.stream.terminal || m.stream.failed }
+
 // chooseFraming makes the splitter once the first byte that is not white space
 // has come, and gives the bytes from there on. The Content-Type is not
 // believed against it: gateways send events as JSON, JSON as events, and

@@ -1,0 +1,290 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+
+	"weir/proxy/wire"
+	"weir/store/call"
+)
+
+// socket measures the responses that are asked for over one WebSocket, each as
+// a call of its own. It sees what passes, and stands in the way of none of it.
+type socket struct {
+	x *exchange // of the connection
+
+	mu       sync.Mutex
+	asks     *wire.WebSocket // what the client says
+	answers  *wire.WebSocket // what the upstream says
+	begun    call.Instant    // of the client's message under way; zero between two
+	waiting  []*exchange     // responses that were asked for and have not ended, in order
+	fresh    []*exchange     // of them, those that the read under way asked for
+	received call.Instant    // of the read under way from the upstream
+	passed   call.Instant
+	ended    string // id of the response that ended last
+	blind    bool
+
+	how  call.End // of what is unanswered, once an end has left
+	err  error
+	gone bool
+}
+
+// measurable says whether what passes a connection that switched protocols can
+// be measured.
+func (x *exchange) measurable(resp *http.Response) bool {
+	return x.c.API == wire.Responses && strings.EqualFold(resp.Header.Get("Upgrade"), "websocket")
+}
+
+func newSocket(x *exchange, resp *http.Response) *socket {
+	extensions := strings.Join(resp.Header.Values("Sec-Websocket-Extensions"), ",")
+	x.c.Purpose = purposeConnection
+	return &socket{
+		x:       x,
+		asks:    wire.NewWebSocket(extensions, true, inspectedBody),
+		answers: wire.NewWebSocket(extensions, false, inspectedBody),
+	}
+}
+
+// What a call over a WebSocket is for when it is not a turn.
+const (
+	purposeConnection = "connection" // which carries the others
+	purposePrewarm    = "prewarm"    // asks for a response of nothing, to be quick later
+)
+
+// copyAsks passes on what the client says, until its end. What it asks for is
+// known before the upstream can answer.
+func (s *socket) copyAsks(to io.Writer, from io.Reader) (total int64) {
+	buf := largeBuffers.Get().(*[largeRead]byte)
+	defer largeBuffers.Put(buf)
+	for {
+		n, err := from.Read(buf[:])
+		if n > 0 {
+			s.asked(buf[:n], call.Now())
+			if _, err := to.Write(buf[:n]); err != nil {
+				s.leave(call.EndBroken, err)
+				return total
+			}
+			s.sent(call.Now())
+			total += int64(n)
+		}
+		if err != nil {
+			s.leave(call.EndClientGone, err)
+			return total
+		}
+	}
+}
+
+// copyAnswers passes on what the upstream says, until its end.
+func (s *socket) copyAnswers(to io.Writer, from io.Reader) (total int64) {
+	buf := largeBuffers.Get().(*[largeRead]byte)
+	defer largeBuffers.Put(buf)
+	for {
+		n, err := from.Read(buf[:])
+		if n > 0 {
+			received := call.Now()
+			_, writeErr := to.Write(buf[:n])
+			s.answered(buf[:n], received, call.Now())
+			total += int64(n)
+			if writeErr != nil {
+				s.leave(call.EndClientGone, writeErr)
+				return total
+			}
+		}
+		if err != nil {
+			s.leave(call.EndBroken, err)
+			return total
+		}
+	}
+}
+
+// asked looks at a read from the client.
+func (s *socket) asked(p []byte, at call.Instant) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.blind {
+		return
+	}
+	defer s.spare()
+	if !s.begun.Reached() {
+		s.begun = at
+	}
+	s.check(s.asks.Feed(p, func(m wire.WebSocketMessage) {
+		switch m.Opcode {
+		case wire.TextMessage:
+			s.ask(m.Data, at)
+		case wire.CloseMessage:
+			s.depart(call.EndClientGone, errors.New("the client closed the WebSocket"))
+		}
+		s.begun = at // of the next one, which may have begun in the same read
+	}))
+	if !s.asks.Partial() {
+		s.begun = 0
+	}
+}
+
+// ask begins the call of a message that asks for a response.
+func (s *socket) ask(message []byte, at call.Instant) {
+	c := s.x.c
+	t := &call.Call{
+		Side: c.Side, Door: c.Door, Run: c.Run, Scenario: c.Scenario, ScenarioFrom: c.ScenarioFrom,
+		Session: c.Session, SessionFrom: c.SessionFrom, WarmUp: c.WarmUp, Labels: c.Labels,
+		API: wire.Responses, Operation: wire.OpChat, Provider: c.Provider, Upstream: c.Upstream, Host: c.Host, Port: c.Port,
+		Method: c.Method, Path: c.Path, RequestBytes: int64(len(message)),
+		ClientName: c.ClientName, ClientVersion: c.ClientVersion, KeyFingerprint: c.KeyFingerprint,
+		ReusedConn: true, Attempts: 1,
+	}
+	generate, ok := wire.ReadResponseCreate(message, &t.Request)
+	if !ok {
+		return
+	}
+	t.Arrived, t.Body, t.Admitted, t.Connected = s.begun, at, at, at
+	turn := &exchange{
+		p: s.x.p, r: s.x.r, c: t, parent: s.x, up: s.x.up, format: s.x.format, secret: s.x.secret,
+		plainBytes: int64(len(message)),
+	}
+	if !generate {
+		t.Purpose = purposePrewarm
+	}
+	if c.ScenarioFrom == "default" {
+		turn.nameScenario()
+	}
+	turn.meter = call.NewMeter(t, turn.format)
+	turn.meter.OnEvent = func(ev *wire.Event) {
+		if ev.Err != nil && ev.Err.Status >= http.StatusBadRequest {
+			t.Status = ev.Err.Status // what it would have been without a WebSocket
+		}
+	}
+	turn.begin()
+	s.waiting = append(s.waiting, turn)
+	s.fresh = append(s.fresh, turn)
+}
+
+// sent takes down when the requests of the last read were written.
+func (s *socket) sent(at call.Instant) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, t := range s.fresh {
+		if t.c.Outcome == "" { // else it is being recorded
+			t.c.Sent = at
+		}
+	}
+	clear(s.fresh)
+	s.fresh = s.fresh[:0]
+}
+
+// answered looks at a read from the upstream.
+func (s *socket) answered(p []byte, received, delivered call.Instant) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.blind {
+		return
+	}
+	defer s.spare()
+	s.received, s.passed = received, delivered
+	s.check(s.answers.Feed(p, s.message))
+}
+
+// message takes an event of a response that was asked for.
+func (s *socket) message(m wire.WebSocketMessage) {
+	if m.Opcode == wire.CloseMessage {
+		s.depart(call.EndBroken, fmt.Errorf("the upstream closed the WebSocket: %d %s", m.Code, m.Data))
+	}
+	if m.Opcode != wire.TextMessage {
+		return
+	}
+	n := s.addressee(m.Data)
+	if n < 0 {
+		return
+	}
+	t := s.waiting[n]
+	if !t.c.Headers.Reached() {
+		t.meter.Begin(http.StatusSwitchingProtocols, http.Header{"Content-Type": {"text/event-stream"}}, s.received)
+		if !t.c.Sent.Reached() || t.c.Sent > s.received {
+			t.c.Sent = s.received
+		}
+	}
+	t.meter.Message(m.Data, !m.Oversize, s.received, s.passed)
+	if t.meter.Over() {
+		s.waiting = slices.Delete(s.waiting, n, n+1)
+		s.ended = t.c.ResponseID
+		t.finish(call.EndClean, nil)
+	}
+}
+
+// addressee finds which of the waiting responses an event belongs to; -1 for
+// none. They come one after the other, unless the client runs several streams.
+func (s *socket) addressee(event []byte) int {
+	if len(s.waiting) == 0 {
+		return -1
+	}
+	first := s.waiting[0].c
+	several := slices.ContainsFunc(s.waiting, func(t *exchange) bool { return t.c.Request.StreamID != "" })
+	if !several && first.Headers.Reached() {
+		return 0
+	}
+	var ev wire.Event
+	if s.x.format.ParseEvent(&ev, wire.Frame{Data: event}) != nil {
+		return 0
+	}
+	if ev.EndsResponse() && len(ev.ID) > 0 && string(ev.ID) == s.ended {
+		return -1 // a last word on a response that an error has ended
+	}
+	return slices.IndexFunc(s.waiting, func(t *exchange) bool { return t.c.Request.StreamID == string(ev.StreamID) })
+}
+
+// leave takes down which end left first, and how: what is unanswered ends so.
+func (s *socket) leave(how call.End, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if errors.Is(err, io.EOF) {
+		err = errors.New("the WebSocket was closed before the response ended")
+	}
+	s.depart(how, err)
+}
+
+func (s *socket) depart(how call.End, err error) {
+	if !s.gone {
+		s.how, s.err, s.gone = how, err, true
+	}
+}
+
+// end ends the calls that the connection's end leaves unanswered.
+func (s *socket) end() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if stopped := context.Cause(s.x.p.stopping); stopped != nil {
+		s.how, s.err = call.EndBroken, stopped
+	}
+	for _, t := range s.waiting {
+		t.finish(s.how, s.err)
+	}
+	s.waiting, s.fresh, s.blind = nil, nil, true
+	s.asks.Close()
+	s.answers.Close()
+}
+
+// check gives up on a connection that cannot be read. It goes on.
+func (s *socket) check(err error) {
+	if err == nil {
+		return
+	}
+	s.blind = true
+	s.x.p.note("weir cannot measure a WebSocket, which goes on", "error", err.Error())
+	for _, t := range s.waiting {
+		t.finish(call.EndBroken, fmt.Errorf("weir could not read on: %w", err))
+	}
+	s.waiting = nil
+}
+
+// spare takes a panic of the measuring off the connection's way.
+func (s *socket) spare() {
+	if v := recover(); v != nil {
+		s.check(fmt.Errorf("panic: %v", v))
+	}
+}
