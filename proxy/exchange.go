@@ -140,6 +140,9 @@ func (x *exchange) readBody() error {
 func (x *exchange) describe() {
 	c, r := x.c, x.r
 	c.ClientName, c.ClientVersion = client.Identify(r.Header)
+	if upgradeOf(r.Header) != "" {
+		c.Purpose = purposeConnection
+	}
 	if c.Session == "" {
 		c.Session = client.Session(r.Header, &c.Request)
 	}

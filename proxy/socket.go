@@ -43,7 +43,6 @@ func (x *exchange) measurable(resp *http.Response) bool {
 
 func newSocket(x *exchange, resp *http.Response) *socket {
 	extensions := strings.Join(resp.Header.Values("Sec-Websocket-Extensions"), ",")
-	x.c.Purpose = purposeConnection
 	return &socket{
 		x:       x,
 		asks:    wire.NewWebSocket(extensions, true, inspectedBody),
