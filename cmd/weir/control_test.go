@@ -307,12 +307,18 @@ func TestARunningProxyIsUsedForWhatItServes(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		got, ok := r.bases([]string{row.command}, row.env, asked)
-		if ok != (row.want != nil) {
-			t.Errorf("%s: used: %v", row.sentence, ok)
+		d := r.door([]string{row.command}, row.env, asked)
+		if d == nil || row.want == nil {
+			if d != nil || row.want != nil {
+				t.Errorf("%s: used: %v", row.sentence, d != nil)
+			}
+			continue
 		}
-		if diff := cmp.Diff(row.want, got); diff != "" && ok {
+		if diff := cmp.Diff(row.want, d.bases); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", row.sentence, diff)
+		}
+		if openAIs := strings.Contains(row.upstreams[0].URL, "openai.com"); d.webSocket != openAIs {
+			t.Errorf("%s: WebSockets: %v", row.sentence, d.webSocket)
 		}
 	}
 }

@@ -26,6 +26,8 @@ type door struct {
 	// bases are the base URLs of each family behind base and the tags.
 	bases map[client.Family]string
 
+	webSocket bool // Codex's provider stands behind it
+
 	settle func(run string, since time.Time) // waits until the calls of a command that ended are written
 	close  func() error
 }
@@ -36,7 +38,7 @@ func (d *door) way(scenario, run string) client.Way {
 	if scenario != "" {
 		tags = "/s/" + url.PathEscape(scenario) + tags
 	}
-	w := client.Way{Base: map[client.Family]string{}}
+	w := client.Way{Base: map[client.Family]string{}, WebSocket: d.webSocket}
 	for family, rest := range d.bases {
 		w.Base[family] = d.base + tags + rest
 	}
@@ -64,41 +66,46 @@ func (a *app) findDoor(ctx context.Context, command []string, f execFlags) (*doo
 		if r.ClientToken || !sameFile(database, r.Database) {
 			continue
 		}
-		if bases, ok := r.bases(command, os.Environ(), asked); ok {
-			return &door{
-				base: r.Listen, database: r.Database, bases: bases,
-				settle: r.settle, close: func() error { return nil },
-			}, nil
+		if d := r.door(command, os.Environ(), asked); d != nil {
+			return d, nil
 		}
 	}
 	return a.ownDoor(ctx, command, f.db, asked)
 }
 
-// bases are the families that a running proxy serves for a command; ok says
-// that all are among them which the command speaks.
-func (r *running) bases(command, env []string, asked []upstreamFlag) (served map[client.Family]string, ok bool) {
-	served = map[client.Family]string{}
+// door is a running proxy's, with the families that it serves for a command;
+// nil when one is not among them that the command speaks.
+func (r *running) door(command, env []string, asked []upstreamFlag) *door {
+	d := &door{
+		base: r.Listen, database: r.Database, bases: map[client.Family]string{},
+		settle: r.settle, close: func() error { return nil },
+	}
 	for _, e := range client.Endpoints(command, env) {
 		if len(asked) > 0 {
 			e = client.Endpoint{Family: e.Family, URL: asked[0].URL.String(), Variable: "--upstream"}
 		}
-		if prefix, ok := r.prefixFor(e); ok {
-			served[e.Family] = client.At(prefix, command).Base[e.Family]
+		u := r.upstreamFor(e)
+		if u == nil {
+			continue
+		}
+		d.bases[e.Family] = client.At(u.Prefix, command).Base[e.Family]
+		if e.Family == client.Codex {
+			d.webSocket = client.ProvidersOwn(hostnameOf(u.URL))
 		}
 	}
 	for _, family := range client.Speaks(command) {
-		if _, there := served[family]; !there {
-			return nil, false
+		if _, served := d.bases[family]; !served {
+			return nil
 		}
 	}
-	return served, true
+	return d
 }
 
-// prefixFor finds below which prefix a running proxy takes the requests for an
-// endpoint. What the user named must be among its upstreams, or be the proxy
-// itself. What nobody named is also served by a gateway: an upstream that is
-// not another provider's own, to which the keys would not belong.
-func (r *running) prefixFor(e client.Endpoint) (prefix string, ok bool) {
+// upstreamFor finds which upstream of a running proxy takes the requests for an
+// endpoint; nil when none does. What the user named must be among them, or be
+// the proxy itself. What nobody named is also served by a gateway: an upstream
+// that is not another provider's own, to which the keys would not belong.
+func (r *running) upstreamFor(e client.Endpoint) *upstreamSaid {
 	var general, sameHost *upstreamSaid
 	for i := range r.Upstreams {
 		u := &r.Upstreams[i]
@@ -106,7 +113,7 @@ func (r *running) prefixFor(e client.Endpoint) (prefix string, ok bool) {
 		case u.Prefix == "" && len(u.Models) > 0: // takes some models alone
 			continue
 		case sameEndpoint(u.URL, e.URL):
-			return u.Prefix, true
+			return u
 		case u.Prefix == "":
 			general = u
 		}
@@ -115,20 +122,21 @@ func (r *running) prefixFor(e client.Endpoint) (prefix string, ok bool) {
 		}
 	}
 	switch {
-	case e.Variable != "":
-		if hostOf(e.URL) != hostOf(r.Listen) {
-			return "", false
-		}
-		for _, u := range r.Upstreams {
+	case e.Variable != "" && hostOf(e.URL) == hostOf(r.Listen):
+		for i, u := range r.Upstreams {
 			if u.Prefix != "" && strings.Contains(e.URL+"/", u.Prefix+"/") {
-				return u.Prefix, true
+				return &r.Upstreams[i]
 			}
 		}
-		return "", true
+		return general
+	case e.Variable != "":
+		return nil
 	case sameHost != nil:
-		return sameHost.Prefix, true
+		return sameHost
+	case general != nil && !client.ProvidersOwn(hostnameOf(general.URL)):
+		return general
 	}
-	return "", general != nil && !client.ProvidersOwn(hostnameOf(general.URL))
+	return nil
 }
 
 // sameEndpoint says whether two base URLs mean the same, with the API's version
@@ -165,9 +173,10 @@ func (a *app) ownDoor(ctx context.Context, command []string, database string, as
 			return nil, err
 		}
 		upstreams = append(upstreams, up)
-		d.bases = client.At(u.Prefix, command).Base
+		d.bases, d.webSocket = client.At(u.Prefix, command).Base, client.ProvidersOwn(u.URL.Hostname())
 	}
 	if len(asked) == 0 {
+		d.webSocket = true
 		for _, e := range client.Endpoints(command, os.Environ()) {
 			u, err := url.Parse(e.URL)
 			if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.User != nil || u.RawQuery != "" {

@@ -33,6 +33,10 @@ type Way struct {
 	// Base is the base URL of each family, as the family's clients want it. One
 	// that is missing is left as it is.
 	Base map[Family]string
+
+	// WebSocket says that Codex may open WebSockets to what stands behind: its
+	// provider takes them, and where nobody does Codex tries for seven seconds.
+	WebSocket bool
 }
 
 // At is the way to a proxy that takes every family's requests below one base
@@ -154,7 +158,7 @@ func Launch(way Way, command, env []string) (args, environ, notes []string) {
 		}
 	case "codex":
 		if base := way.Base[Codex]; base != "" {
-			args = slices.Insert(args, at+1, codexOverrides(base, environ)...)
+			args = slices.Insert(args, at+1, codexOverrides(base, way.WebSocket, environ)...)
 		}
 	}
 	return args, environ, cautions(name, environ, way)
@@ -163,14 +167,14 @@ func Launch(way Way, command, env []string) (args, environ, notes []string) {
 // codexOverrides tell Codex where to go. With a key in its variable weir is a
 // provider of its own; otherwise the built-in one, which knows the user's login,
 // is sent to weir.
-func codexOverrides(base string, env []string) []string {
+func codexOverrides(base string, webSocket bool, env []string) []string {
 	if key, _ := lookup(env, "OPENAI_API_KEY"); key == "" {
 		return []string{"-c", "openai_base_url=" + strconv.Quote(base)}
 	}
 	return []string{
 		"-c", "model_provider=weir",
 		"-c", `model_providers.weir={name="weir",base_url=` + strconv.Quote(base) +
-			`,env_key="OPENAI_API_KEY",wire_api="responses",supports_websockets=true}`,
+			`,env_key="OPENAI_API_KEY",wire_api="responses",supports_websockets=` + strconv.FormatBool(webSocket) + `}`,
 	}
 }
 

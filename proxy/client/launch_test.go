@@ -24,7 +24,7 @@ func TestEachClientIsLaunchedTheWayItUnderstands(t *testing.T) {
 	const key = "OPENAI_API_KEY=sk-1"
 	provider := []string{
 		"-c", "model_provider=weir",
-		"-c", `model_providers.weir={name="weir",base_url="` + proxied + `/v1",env_key="OPENAI_API_KEY",wire_api="responses",supports_websockets=true}`,
+		"-c", `model_providers.weir={name="weir",base_url="` + proxied + `/v1",env_key="OPENAI_API_KEY",wire_api="responses",supports_websockets=false}`,
 	}
 	builtIn := []string{"-c", `openai_base_url="` + proxied + `/v1"`}
 	join := func(parts ...[]string) []string { return slices.Concat(parts...) }
@@ -72,6 +72,15 @@ func TestEachClientIsLaunchedTheWayItUnderstands(t *testing.T) {
 		if !slices.Equal(command, row.command) || !slices.Equal(env, row.env) {
 			t.Errorf("%s: what was given was changed to %q, %q", row.sentence, row.command, row.env)
 		}
+	}
+}
+
+func TestCodexOpensWebSocketsWhereTheyAreTaken(t *testing.T) {
+	way := At(proxied, []string{"codex"})
+	way.WebSocket = true
+	args, _, _ := Launch(way, []string{"codex"}, []string{"OPENAI_API_KEY=k"})
+	if last := args[len(args)-1]; !strings.HasSuffix(last, ",supports_websockets=true}") {
+		t.Errorf("got %q", args)
 	}
 }
 
