@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -25,6 +26,7 @@ type Sim struct {
 	stop    context.CancelFunc
 	serial  atomic.Uint64
 	active  atomic.Int64
+	sockets sync.WaitGroup
 }
 
 // New starts the engine of an endpoint; Close ends it.
@@ -43,11 +45,12 @@ func New(c Config) (*Sim, error) {
 	return s, nil
 }
 
-// Close ends the engine. Requests under way are broken off: shut the server
-// down first.
+// Close ends the engine. Requests under way are broken off, and so are
+// WebSockets: shut the server down first.
 func (s *Sim) Close() {
 	s.stop()
 	<-s.engine.stopped
+	s.sockets.Wait()
 }
 
 // exchange is one request at the endpoint.
@@ -62,10 +65,29 @@ type exchange struct {
 	rec    *Record
 	rng    *rand.Rand
 	fault  *Fault
+	silent bool // nothing shall be generated
 }
 
 // ServeHTTP answers one request.
 func (s *Sim) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if s.opensSocket(r) {
+		s.serveSocket(w, r)
+		return
+	}
+	x := s.begin(w, r)
+	defer x.end()
+	w.Header().Set("X-Request-Id", x.rec.ID)
+	body, err := io.ReadAll(r.Body)
+	x.rec.Body = time.Now()
+	if err != nil {
+		x.rec.Cancelled = time.Now()
+		return
+	}
+	x.handle(body)
+}
+
+// begin starts an exchange; end it.
+func (s *Sim) begin(w http.ResponseWriter, r *http.Request) *exchange {
 	n := s.serial.Add(1)
 	x := &exchange{
 		s: s, w: w, r: r, out: http.NewResponseController(w),
@@ -75,21 +97,15 @@ func (s *Sim) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x.format = wire.For(x.route.API)
 	x.rec.API, x.rec.Operation = x.route.API, x.route.Operation
 	s.active.Add(1)
-	defer func() {
-		s.active.Add(-1)
-		x.rec.Done = time.Now()
-		if s.c.Log != nil {
-			s.c.Log(x.rec)
-		}
-	}()
-	w.Header().Set("X-Request-Id", x.rec.ID)
-	body, err := io.ReadAll(r.Body)
-	x.rec.Body = time.Now()
-	if err != nil {
-		x.rec.Cancelled = time.Now()
-		return
+	return x
+}
+
+func (x *exchange) end() {
+	x.s.active.Add(-1)
+	x.rec.Done = time.Now()
+	if x.s.c.Log != nil {
+		x.s.c.Log(x.rec)
 	}
-	x.handle(body)
 }
 
 func (x *exchange) handle(body []byte) {
@@ -134,7 +150,11 @@ func (x *exchange) handle(body []byte) {
 	if x.fault = pick(x.s.c.Faults, x.rng); x.fault != nil {
 		x.rec.Fault = x.fault.Kind
 	}
-	if !x.refused() {
+	switch {
+	case x.refused():
+	case x.silent:
+		x.prepare()
+	default:
 		x.generate()
 	}
 }
