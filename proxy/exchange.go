@@ -121,7 +121,7 @@ func (x *exchange) describe() {
 	c, r := x.c, x.r
 	c.ClientName, c.ClientVersion = client.Identify(r.Header)
 	if c.Session == "" {
-		c.Session = client.Session(r.Header, &c.Request)
+		c.Session, c.SessionFrom = client.Session(r.Header, &c.Request)
 	}
 	if x.p.Fingerprint != nil {
 		if key := keyOf(r); key != "" {
