@@ -84,12 +84,16 @@ func TestClaudeCodeWithHints(t *testing.T) {
 	check(t, steps)
 }
 
-func TestClaudeCodeWithoutItsHeader(t *testing.T) {
+func TestAgentsOutOfTheOrdinary(t *testing.T) {
 	check(t, []step{
 		{sentence: "a gateway took the headers", client: "claude-code", head: wire.Head{User: `{"device_id":"d","session_id":"c2"}`}, says: "tool Bash\nuser a",
 			want: Place{Session: "c2", From: "body", Turn: 1, Purpose: Main}},
 		{sentence: "a run without tools is no title", client: "claude-code", header: []string{"x-claude-code-session-id: c3"}, says: "system LONG\nuser a",
 			want: Place{Session: "c3", From: "header", Turn: 1, Purpose: Main}},
+		{sentence: "nor is one with a history a summary", client: "claude-code", at: 2 * s1, header: []string{"x-claude-code-session-id: c3"}, says: "system LONG\nuser a\nassistant b\nuser c",
+			want: Place{Session: "c3", From: "header", Turn: 2, Purpose: Main, Think: s1, ThinkFor: "user"}},
+		{sentence: "an opencode agent without tools neither", client: "opencode", header: []string{"x-session-id: o1"}, says: "system LONG\nuser a",
+			want: Place{Session: "o1", From: "header", Turn: 1, Purpose: Main}},
 	})
 }
 
@@ -121,6 +125,8 @@ func TestCodexOverHTTP(t *testing.T) {
 		{sentence: "after it", at: 16 * s1, header: codexHeader("s1", "s1", "t4", "turn"), says: context + "user summary\nuser go on", want: place(3, Main, 3*s1, "user")},
 		{sentence: "memories", at: 17 * s1, header: append(codexHeader("s1", "s1", "", "memory"), "x-openai-subagent: memory_consolidation"), says: "user remember",
 			want: place(3, Summary, 0, "")},
+		{sentence: "an agent that compacts", at: 17 * s1, header: append(codexHeader("s1", "th2", "x9", ""), "x-openai-subagent: compact"), says: "user shorten",
+			want: Place{Session: "s1", From: "header", Turn: 3, Purpose: Compaction, Agent: "th2"}},
 		{sentence: "models", at: 18 * s1, op: wire.OpModels, want: Place{Purpose: Models}},
 		{sentence: "an old version names only the session", at: 20 * s1, header: []string{"session_id: s0"}, says: context + "user fix it\nassistant done\nuser test it",
 			want: Place{Session: "s0", From: "header", Turn: 2, Purpose: Main}},

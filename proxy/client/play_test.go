@@ -164,7 +164,7 @@ func names(t *testing.T, places []Place) {
 	letters := map[string]string{}
 	for i := range places {
 		p := &places[i]
-		if p.From != fromConversation {
+		if p.From != fromConversation && (p.From != fromResponse || !strings.HasPrefix(p.Session, "conv-")) {
 			continue
 		}
 		if len(p.Session) != len("conv-0123456789ab") || !strings.HasPrefix(p.Session, "conv-") {

@@ -196,19 +196,19 @@ func (t *Tracker) drop(c *call) {
 	if t.responses[c.response] == c {
 		delete(t.responses, c.response)
 	}
+	older := c.older
+	c.older = nil // c may still be a lane's last call, or be ended
 	head := t.calls[c.hash]
-	if head == c {
-		if c.older == nil {
-			delete(t.calls, c.hash)
-		} else {
-			t.calls[c.hash] = c.older
+	switch {
+	case head != c:
+		for ; head != nil; head = head.older {
+			if head.older == c {
+				head.older = older
+			}
 		}
-		return
-	}
-	for ; head != nil; head = head.older {
-		if head.older == c {
-			head.older = c.older
-			return
-		}
+	case older == nil:
+		delete(t.calls, c.hash)
+	default:
+		t.calls[c.hash] = older
 	}
 }

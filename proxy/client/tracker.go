@@ -81,9 +81,9 @@ const (
 // continues none gets a session of weir's own naming.
 //
 // The same conversation again is a retry if the call before failed not long
-// ago. If it did not fail, it is one more answer to the same question where the
-// session grew to it, and a new session where the session began with it: many
-// people say no more than "hi".
+// ago. If it did not fail or has not ended, it is one more answer to the same
+// question where a session is named or grew to it, and a new session where one
+// began with it: many people say no more than "hi".
 type Tracker struct {
 	MaxSessions int           // that are remembered; 0: 4096. The least recently used goes first.
 	Idle        time.Duration // after which a session is forgotten; 0: an hour
