@@ -144,7 +144,7 @@ func (x *exchange) describe() {
 		c.Purpose = purposeConnection
 	}
 	if c.Session == "" {
-		c.Session = client.Session(r.Header, &c.Request)
+		c.Session, c.SessionFrom = client.Session(r.Header, &c.Request)
 	}
 	x.chooseUpstream()
 	x.chooseKey()

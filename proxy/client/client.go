@@ -69,12 +69,21 @@ var sessionHeaders = []string{
 	"X-Session-Id",             // opencode
 }
 
-// Session is the conversation that a request says it belongs to; empty when
-// it says none.
-func Session(h http.Header, head *wire.Head) string {
+// Session is the conversation that a request says it belongs to, and where it
+// says so: "header" or "body". Both are empty when it says none.
+func Session(h http.Header, head *wire.Head) (id, from string) {
+	if id, from = named(h, head); id == "" && head.PromptCacheKey != "" {
+		return head.PromptCacheKey, fromBody
+	}
+	return id, from
+}
+
+// named is the session that a client names as such. A prompt's cache key is
+// none: several sessions may share it.
+func named(h http.Header, head *wire.Head) (id, from string) {
 	for _, name := range sessionHeaders {
 		if v := h.Get(name); v != "" {
-			return v
+			return v, fromHeader
 		}
 	}
 	// Claude Code puts a JSON object into metadata.user_id.
@@ -82,12 +91,12 @@ func Session(h http.Header, head *wire.Head) string {
 		Session string `json:"session_id"`
 	}
 	if strings.HasPrefix(head.User, "{") && json.Unmarshal([]byte(head.User), &user) == nil && user.Session != "" {
-		return user.Session
+		return user.Session, fromBody
 	}
-	if _, id, ok := strings.Cut(head.User, "_session_"); ok {
-		return id
+	if _, id, ok := strings.Cut(head.User, "_session_"); ok && id != "" {
+		return id, fromBody
 	}
-	return head.PromptCacheKey
+	return "", ""
 }
 
 // Lines are what to paste to point a client at the proxy.

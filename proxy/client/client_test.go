@@ -43,24 +43,25 @@ func TestSessionIsWhatTheClientSaysItIs(t *testing.T) {
 		header   map[string]string
 		head     wire.Head
 		want     string
+		from     string
 	}{
-		{"Claude Code's header", map[string]string{"X-Claude-Code-Session-Id": "c1"}, wire.Head{User: `{"session_id":"c1"}`}, "c1"},
-		{"Claude Code's metadata where a gateway took the header", nil, wire.Head{User: `{"device_id":"d","session_id":"c2"}`}, "c2"},
-		{"its older form of metadata", nil, wire.Head{User: "user_abc_account__session_c3"}, "c3"},
-		{"Codex's header, not its cache key", map[string]string{"session-id": "s1"}, wire.Head{PromptCacheKey: "k"}, "s1"},
-		{"opencode's header", map[string]string{"x-session-id": "ses_1"}, wire.Head{}, "ses_1"},
-		{"the cache key where nothing else is said", nil, wire.Head{PromptCacheKey: "k"}, "k"},
-		{"a user is no session", nil, wire.Head{User: "alice"}, ""},
-		{"nor is JSON of another kind", nil, wire.Head{User: `{"session_id":7}`}, ""},
-		{"nor broken JSON", nil, wire.Head{User: `{"session_id":`}, ""},
-		{"nothing said, nothing invented", nil, wire.Head{}, ""},
+		{"Claude Code's header", map[string]string{"X-Claude-Code-Session-Id": "c1"}, wire.Head{User: `{"session_id":"c1"}`}, "c1", "header"},
+		{"Claude Code's metadata where a gateway took the header", nil, wire.Head{User: `{"device_id":"d","session_id":"c2"}`}, "c2", "body"},
+		{"its older form of metadata", nil, wire.Head{User: "user_abc_account__session_c3"}, "c3", "body"},
+		{"Codex's header, not its cache key", map[string]string{"session-id": "s1"}, wire.Head{PromptCacheKey: "k"}, "s1", "header"},
+		{"opencode's header", map[string]string{"x-session-id": "ses_1"}, wire.Head{}, "ses_1", "header"},
+		{"the cache key where nothing else is said", nil, wire.Head{PromptCacheKey: "k"}, "k", "body"},
+		{"a user is no session", nil, wire.Head{User: "alice"}, "", ""},
+		{"nor is JSON of another kind", nil, wire.Head{User: `{"session_id":7}`}, "", ""},
+		{"nor broken JSON", nil, wire.Head{User: `{"session_id":`}, "", ""},
+		{"nothing said, nothing invented", nil, wire.Head{}, "", ""},
 	} {
 		h := http.Header{}
 		for k, v := range row.header {
 			h.Set(k, v)
 		}
-		if got := Session(h, &row.head); got != row.want {
-			t.Errorf("%s: %q, want %q", row.sentence, got, row.want)
+		if id, from := Session(h, &row.head); id != row.want || from != row.from {
+			t.Errorf("%s: %q from %q, want %q from %q", row.sentence, id, from, row.want, row.from)
 		}
 	}
 }

@@ -1,0 +1,196 @@
+package client
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/cespare/xxhash/v2"
+)
+
+// named finds the session that a request names: itself, by the response it goes
+// on from, or by its cache key.
+func (t *Tracker) named(a *arrival) (s *session, from string) {
+	if id := a.said.session; id != "" {
+		return t.open(id, xxhash.Sum64String(id), 0, a.Arrived), a.said.from
+	}
+	if c := t.response(a); c != nil {
+		return c.session, fromResponse
+	}
+	if id := a.head.PromptCacheKey; id != "" {
+		return t.open(id, xxhash.Sum64String(id), 0, a.Arrived), fromBody
+	}
+	return nil, ""
+}
+
+// response finds the call whose response a request goes on from.
+func (t *Tracker) response(a *arrival) *call {
+	if !a.part() {
+		return nil
+	}
+	return t.responses[mix(a.caller, xxhash.Sum64String(a.head.PreviousResponse))]
+}
+
+// ofSession is response within one session.
+func (t *Tracker) ofSession(a *arrival, s *session) *call {
+	if c := t.response(a); c != nil && c.session == s {
+		return c
+	}
+	return nil
+}
+
+// recognise finds the session of a request that names none by what it says, or
+// begins one. It is nil where the request says nothing, and for a side call of
+// no known session.
+func (t *Tracker) recognise(a *arrival, purpose string) *session {
+	if a.talk.empty() {
+		return nil
+	}
+	seed := a.seed(a.caller, purpose)
+	switch purpose {
+	case Embeddings, Models, Other:
+		return nil
+	case Routing:
+		return t.routed(a, mix(seed, a.talk.end()))
+	case Main, Subagent:
+	default:
+		if c, _ := t.earlier(a.caller, &a.talk, len(a.talk.ends), nil); c != nil {
+			return c.session
+		}
+		return nil
+	}
+	key := mix(seed, a.talk.end())
+	if c := t.same(key, nil, a.Arrived); c != nil {
+		return c.session
+	}
+	if t.calls[key] == nil {
+		if c, _ := t.earlier(seed, &a.talk, len(a.talk.ends)-1, nil); c != nil {
+			return c.session
+		}
+		s := t.latest[a.caller]
+		if s != nil && (s.main.last == nil || s.main.compacted) && a.Arrived-s.used <= handOver {
+			return s
+		}
+	}
+	return t.invent(key, a)
+}
+
+// routed finds the session of Gemini CLI's question which model shall answer.
+// It comes before the talk, and later holds only the last few messages: then it
+// belongs to the caller's latest conversation if it has what the user last
+// asked there.
+func (t *Tracker) routed(a *arrival, key uint64) *session {
+	if c := t.calls[key]; c != nil && c.session.main.last == nil {
+		return c.session
+	}
+	if !measure(a.Shape, a.head).history {
+		return t.invent(key, a)
+	}
+	s := t.latest[a.caller]
+	for i := range a.Shape.Blocks {
+		if b := &a.Shape.Blocks[i]; s != nil && speakerOf(b) == user && b.Hash == s.main.asked {
+			return s
+		}
+	}
+	return nil
+}
+
+// invent begins a conversation under a name of weir's own.
+func (t *Tracker) invent(key uint64, a *arrival) *session {
+	for {
+		t.made++
+		id := fmt.Sprintf("conv-%012x", mix(mix(key, uint64(a.Arrived)), t.made)>>16)
+		if t.sessions[id] == nil {
+			return t.open(id, a.caller, a.caller, a.Arrived)
+		}
+	}
+}
+
+// seed is that of the keys under which calls of a purpose are known again. Side
+// calls are kept apart, or the talk would be taken for their continuation.
+func (a *arrival) seed(seed uint64, purpose string) uint64 {
+	if !talks(purpose) {
+		seed = mix(seed, xxhash.Sum64String(purpose))
+	}
+	if a.part() {
+		seed = mix(seed, xxhash.Sum64String(a.head.PreviousResponse))
+	}
+	return seed
+}
+
+// match finds the call of its session that a request goes on from or repeats.
+func (t *Tracker) match(a *arrival, s *session, l *lane, purpose string) {
+	if a.talk.empty() {
+		a.before = t.ofSession(a, s)
+		return
+	}
+	seed := a.seed(l.seed, purpose)
+	a.key = mix(seed, a.talk.end())
+	if c := t.same(a.key, s, a.Arrived); c != nil {
+		a.before, a.again, a.retry = c, true, c.retried(a.Arrived)
+		return
+	}
+	if !talks(purpose) {
+		return
+	}
+	// Where a socket broke, Codex sends everything again which it had sent in
+	// parts.
+	if c := l.last; c != nil && c.part != a.part() && c.tail == a.talk.tail && c.retried(a.Arrived) {
+		a.before, a.again, a.retry = c, true, true
+		return
+	}
+	if a.part() {
+		a.before = t.ofSession(a, s)
+		return
+	}
+	a.before, a.from = t.earlier(seed, &a.talk, len(a.talk.ends)-1, s)
+}
+
+// retried says whether the same request, coming now, tries the call again.
+func (c *call) retried(now time.Duration) bool {
+	return c.state == failed && !c.continued && now-c.ended <= retryWithin
+}
+
+// same finds an earlier call with the same conversation: one that failed first.
+// Where no session is given, calls that their session began with do not count
+// unless they failed.
+func (t *Tracker) same(key uint64, s *session, now time.Duration) (found *call) {
+	for c := t.calls[key]; c != nil; c = c.older {
+		switch {
+		case s != nil && c.session != s:
+		case c.retried(now):
+			return c
+		case found == nil && (s != nil || !c.opening):
+			found = c
+		}
+	}
+	return found
+}
+
+// earlier finds the call with the most of the first blocks of a conversation,
+// of any session or of one, and how many blocks it has. Where several calls
+// have the same, it is one that has an answer and was not continued, then one
+// that was not continued, then the latest.
+func (t *Tracker) earlier(seed uint64, talk *talk, blocks int, s *session) (found *call, has int) {
+	for ; blocks > 0; blocks-- {
+		best := -1
+		for c := t.calls[mix(seed, talk.ends[blocks-1])]; c != nil; c = c.older {
+			if s != nil && c.session != s {
+				continue
+			}
+			worth := 0
+			if !c.continued {
+				worth = 1
+				if c.state == answered {
+					worth = 2
+				}
+			}
+			if worth > best {
+				best, found = worth, c
+			}
+		}
+		if found != nil {
+			return found, blocks
+		}
+	}
+	return nil, 0
+}
