@@ -4,9 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"strings"
+	"time"
 
 	"go.opentelemetry.io/otel/trace"
 
@@ -33,6 +35,9 @@ type exchange struct {
 	key        *heldKey // of weir's own; nil: the client's
 	secret     Secret   // the key that is sent
 	verbatim   bool     // the path is not joined to the upstream's own
+	shape      wire.Shape
+	at         client.Place // where the call belongs
+	placed     bool
 	body       *body
 	plainBytes int64 // of the body, with its coding undone, as far as it is inspected
 	timing     timing
@@ -127,6 +132,7 @@ func (x *exchange) readBody() error {
 			// What cannot be read is the upstream's to judge.
 			_ = x.format.ParseHead(&c.Request, plain)
 			x.plainBytes = int64(len(plain))
+			x.shape, _ = wire.ReadShape(c.API, plain)
 		}
 	}
 	if x.route.Model != "" {
@@ -140,9 +146,6 @@ func (x *exchange) readBody() error {
 func (x *exchange) describe() {
 	c, r := x.c, x.r
 	c.ClientName, c.ClientVersion = client.Identify(r.Header)
-	if upgradeOf(r.Header) != "" {
-		c.Purpose = purposeConnection
-	}
 	if c.Session == "" {
 		c.Session, c.SessionFrom = client.Session(r.Header, &c.Request)
 	}
@@ -153,9 +156,39 @@ func (x *exchange) describe() {
 		c.Host, c.Port = x.up.address()
 	}
 	c.Provider = provider(c.Host, c.API)
+	if upgradeOf(r.Header) != "" {
+		c.Purpose = purposeConnection
+		if c.Session == "" {
+			c.Session, c.SessionFrom = client.Session(r.Header, &c.Request)
+		} else {
+			c.SessionFrom = fromWeir
+		}
+	} else {
+		x.place(r.Header, false)
+	}
 	if c.Scenario == "" {
 		x.nameScenario()
 	}
+}
+
+const fromWeir = "weir" // a session that X-Weir-Session names
+
+// place finds the session and the turn that the call belongs to, and what the
+// client makes it for.
+func (x *exchange) place(h http.Header, prewarm bool) {
+	if x.unseen {
+		return
+	}
+	c := x.c
+	host, _, _ := net.SplitHostPort(x.r.RemoteAddr)
+	x.at = x.p.sessions.Place(&client.Request{
+		Client: c.ClientName, API: c.API, Operation: c.Operation, Header: h, Head: &c.Request, Shape: x.shape, Prewarm: prewarm,
+		Caller: c.KeyFingerprint + " " + host, Arrived: time.Duration(c.Arrived), Session: c.Session, Turn: c.Turn,
+	})
+	x.placed = true
+	x.shape = wire.Shape{} // a stream may be open for minutes, and a history is long
+	c.Session, c.SessionFrom, c.Turn, c.Purpose, c.Agent = x.at.Session, x.at.From, x.at.Turn, x.at.Purpose, x.at.Agent
+	c.Think, c.ThinkFor = x.at.Think, x.at.ThinkFor
 }
 
 // chooseUpstream finds where the call goes.
@@ -338,6 +371,9 @@ func (x *exchange) finish(how call.End, err error) {
 		x.up.keyring.give(x.key, c)
 	}
 	scrub(c, x.secret.reveal())
+	if x.placed {
+		x.p.sessions.Ended(x.at, c.ResponseID, time.Duration(c.Done), c.Outcome == call.OK)
+	}
 	if x.unseen {
 		return
 	}

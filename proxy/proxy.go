@@ -20,6 +20,7 @@ import (
 	"go.opentelemetry.io/otel/trace/noop"
 
 	"weir/generator/loadmodel"
+	"weir/proxy/client"
 	"weir/shaper"
 )
 
@@ -63,6 +64,7 @@ type Proxy struct {
 	tag       atomic.Pointer[string]
 	shape     *shaper.Shaper
 	tracer    trace.Tracer
+	sessions  client.Tracker
 	under     inflight // requests, and calls that are being recorded
 	recording recording
 	stopping  context.Context

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 
+	"weir/proxy/client"
 	"weir/proxy/wire"
 	"weir/store/call"
 )
@@ -50,11 +51,8 @@ func newSocket(x *exchange, resp *http.Response) *socket {
 	}
 }
 
-// What a call over a WebSocket is for when it is not a turn.
-const (
-	purposeConnection = "connection" // which carries the others
-	purposePrewarm    = "prewarm"    // asks for a response of nothing, to be quick later
-)
+// purposeConnection is what a call is for that carries others.
+const purposeConnection = "connection"
 
 // copyAsks passes on what the client says, until its end. What it asks for is
 // known before the upstream can answer.
@@ -132,7 +130,7 @@ func (s *socket) ask(message []byte, at call.Instant) {
 	c := s.x.c
 	t := &call.Call{
 		Side: c.Side, Door: c.Door, Run: c.Run, Scenario: c.Scenario, ScenarioFrom: c.ScenarioFrom,
-		Session: c.Session, SessionFrom: c.SessionFrom, WarmUp: c.WarmUp, Labels: c.Labels,
+		WarmUp: c.WarmUp, Labels: c.Labels,
 		API: wire.Responses, Operation: wire.OpChat, Provider: c.Provider, Upstream: c.Upstream, Host: c.Host, Port: c.Port,
 		Method: c.Method, Path: c.Path, RequestBytes: int64(len(message)),
 		ClientName: c.ClientName, ClientVersion: c.ClientVersion, KeyFingerprint: c.KeyFingerprint,
@@ -142,14 +140,19 @@ func (s *socket) ask(message []byte, at call.Instant) {
 	if !ok {
 		return
 	}
+	if c.SessionFrom == fromWeir {
+		t.Session = c.Session
+	}
 	t.Arrived, t.Body, t.Admitted, t.Connected = s.begun, at, at, at
 	turn := &exchange{
 		p: s.x.p, r: s.x.r, c: t, parent: s.x, up: s.x.up, format: s.x.format, secret: s.x.secret,
 		plainBytes: int64(len(message)),
 	}
-	if !generate {
-		t.Purpose = purposePrewarm
+	if request, _, ok := wire.ResponseCreate(message); ok {
+		turn.shape, _ = wire.ReadShape(wire.Responses, request)
 	}
+	h, prewarm := client.FrameHeader(s.x.r.Header, message)
+	turn.place(h, prewarm || !generate)
 	if c.ScenarioFrom == "default" {
 		turn.nameScenario()
 	}
