@@ -14,6 +14,9 @@ import (
 // names in them are as the client or the provider wrote them.
 func (c *Call) Explain() (what, next string) {
 	a := c.explanation()
+	if rest, unnamed := strings.CutPrefix(a.what, anEndpoint); unnamed {
+		a.what = "The endpoint" + rest
+	}
 	return a.what, a.next
 }
 
@@ -222,7 +225,10 @@ func (c *Call) dialect() string {
 	return "the API asked in"
 }
 
-// endpoint names the upstream at the beginning of a sentence.
+// anEndpoint is an upstream of which nothing is known.
+const anEndpoint = "the endpoint"
+
+// endpoint names the upstream in a sentence.
 func (c *Call) endpoint() string {
 	switch {
 	case c.Host != "" && c.Port != 0 && c.Port != 443:
@@ -230,7 +236,7 @@ func (c *Call) endpoint() string {
 	case c.Host != "":
 		return c.Host
 	}
-	return "The endpoint"
+	return anEndpoint
 }
 
 // said is all that was stated of a failure, in lower case, to be searched.

@@ -81,7 +81,7 @@ func (w credentials) send() string {
 // issuer is who gives out the keys of the endpoint.
 func (c *Call) issuer() string {
 	if c.Host == "" || strings.HasPrefix(c.Host, "127.") || c.Host == "localhost" {
-		return "the endpoint"
+		return anEndpoint
 	}
 	return c.Host
 }
