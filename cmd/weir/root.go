@@ -57,6 +57,7 @@ all of it on.`,
 	}
 	root.AddCommand(a.demoCommand(), a.proxyCommand(), a.simCommand(), a.loadCommand(),
 		a.reportCommand(), a.callsCommand(), a.versionCommand())
+	root.AddCommand(a.doctorCommand())
 	root.InitDefaultCompletionCmd()
 	root.InitDefaultHelpCmd()
 	nameVariables(root)

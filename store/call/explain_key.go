@@ -31,7 +31,7 @@ func ofKey(c *Call, said string) (advice, bool) {
 	}
 	want := c.credentials()
 	missing := says(said, "x-api-key header is required", "didn't provide an api key", "missing bearer", "missing authentication", "no auth credentials", "unregistered callers",
-		"api key is missing", "no api key", "api key required", "missing api key", "authorization header is missing", "missing authorization",
+		"api key is missing", "no api key", "api key required", "missing api key", "missing or invalid api key", "authorization header is missing", "missing authorization",
 		"no authorization", "api key not found", "未提供令牌", "no credentials", "could not resolve authentication")
 	switch {
 	case says(said, "oauth authentication is currently not supported", "access_token_type_unsupported", "expected oauth 2 access token"):
@@ -39,11 +39,12 @@ func ofKey(c *Call, said string) (advice, bool) {
 			want.send()}, true
 	case says(said, "api keys are not supported by this api"):
 		return advice{"The endpoint takes no API keys, only the token of a login.", "Log in with the provider's own client, or use the endpoint that takes keys."}, true
+	case missing && says(said, "missing or "): // which of the two it does not say
+		return c.missingOrWrong(), true
 	case missing && c.KeyFingerprint != "":
 		return advice{"A key came, but not in the header where this endpoint looks for it.", want.send()}, true
 	case missing:
-		return advice{"The endpoint wants a key, and none came.",
-			fmt.Sprintf("Set %s for the client; it is sent as %s.", want.variable, want.header)}, true
+		return c.noKey(), true
 	case says(said, "invalid bearer token") && c.API == wire.Messages:
 		return advice{"The token that came as Authorization: Bearer was refused; an API key is not taken there.",
 			"Send an API key as x-api-key (for Claude Code: ANTHROPIC_API_KEY, not ANTHROPIC_AUTH_TOKEN), or log in again."}, true
@@ -58,10 +59,30 @@ func ofKey(c *Call, said string) (advice, bool) {
 	case says(said, "invalid_api_key", "incorrect api key", "invalid x-api-key", "invalid api key", "invalid api-key", "api key not valid", "api_key_invalid",
 		"invalid subscription key", "无效的令牌", "key is missing or wrong"),
 		c.Outcome != ClientError && says(said, "invalid token", "is invalid", "invalid authentication", "authentication fails", "身份验证失败", "user not found"):
-		return advice{"The key was refused: it is not one of this endpoint's.",
-			fmt.Sprintf("See whether %s holds a key of %s, whole and without quotes or white space.", want.variable, c.issuer())}, true
+		return c.wrongKey(), true
 	}
 	return advice{}, false
+}
+
+func (c *Call) noKey() advice {
+	want := c.credentials()
+	return advice{"The endpoint wants a key, and none came.", fmt.Sprintf("Set %s for the client; it is sent as %s.", want.variable, want.header)}
+}
+
+func (c *Call) wrongKey() advice {
+	return advice{"The key was refused: it is not one of this endpoint's.",
+		fmt.Sprintf("See whether %s holds a key of %s, whole and without quotes or white space.", c.credentials().variable, c.issuer())}
+}
+
+// missingOrWrong goes by whether weir saw a key, which it notes as a proxy.
+func (c *Call) missingOrWrong() advice {
+	switch {
+	case c.KeyFingerprint != "":
+		return c.wrongKey()
+	case c.Side == Proxy:
+		return c.noKey()
+	}
+	return advice{"The key is missing, or it was refused.", c.wrongKey().next}
 }
 
 // send says how a key is to be sent.
@@ -91,7 +112,7 @@ func (c *Call) notAllowed(said string) advice {
 	want := c.credentials()
 	if c.Status == 401 || says(said, "unauthorized", "authentication_error", "unauthenticated") {
 		if c.KeyFingerprint == "" && c.Side == Proxy {
-			return advice{"The endpoint wants a key, and none came.", fmt.Sprintf("Set %s for the client; it is sent as %s.", want.variable, want.header)}
+			return c.noKey()
 		}
 		return advice{"The endpoint did not accept the key" + c.quoteSaid() + ".",
 			fmt.Sprintf("See whether %s holds a key of %s, and whether the client sends it as %s.", want.variable, c.issuer(), want.header)}
