@@ -55,6 +55,14 @@ func (m *Meter) End(how End, err error, at Instant) {
 	}
 }
 
+// What explain says of failures that Explain then tells apart, also of calls
+// that come from the store.
+const (
+	noFinish  = "the stream ended without its finish reason"
+	emptyBody = ", but an empty body"
+	webPage   = ", but an HTML page"
+)
+
 // explain says what went wrong where the provider did not.
 func (m *Meter) explain(err error) string {
 	c := m.call
@@ -62,11 +70,15 @@ func (m *Meter) explain(err error) string {
 	case err != nil:
 		return storable(err.Error(), messageLimit)
 	case c.Outcome == Truncated && m.stream.terminal:
-		return "the stream ended without its finish reason"
+		return noFinish
 	case c.Outcome == Truncated && c.Streamed:
 		return "the stream ended without its terminal event"
 	case c.Outcome == Malformed && m.blind != nil:
 		return storable(m.blind.Error(), messageLimit)
+	case c.Outcome == Malformed && c.ResponseBytes == 0:
+		return "status " + strconv.Itoa(c.Status) + emptyBody
+	case c.Outcome == Malformed && m.whole.page:
+		return "status " + strconv.Itoa(c.Status) + webPage
 	case c.Outcome == Malformed:
 		return "status " + strconv.Itoa(c.Status) + ", but not what the API promises"
 	}

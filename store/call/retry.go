@@ -38,7 +38,7 @@ func retryAfter(status int, h http.Header, now time.Time) time.Duration {
 }
 
 // limitReset reads x-ratelimit-reset-<what> (a duration as 1s, 6m0s, 20ms, or
-// seconds, or seconds since 1970) and anthropic-ratelimit-<what>-reset (RFC
+// seconds, or seconds or milliseconds since 1970) and anthropic-ratelimit-<what>-reset (RFC
 // 3339).
 func limitReset(h http.Header, now time.Time) time.Duration {
 	var used, longest time.Duration
@@ -71,6 +71,9 @@ func limitReset(h http.Header, now time.Time) time.Duration {
 func resetIn(v string, now time.Time) (time.Duration, bool) {
 	v = strings.TrimSpace(v)
 	if s, err := strconv.ParseFloat(v, 64); err == nil {
+		if s > 1e11 { // a point in time, in milliseconds
+			s /= 1e3
+		}
 		if s > 1e9 { // a point in time
 			return max(time.Unix(0, int64(math.Min(s, 9e9)*1e9)).Sub(now), 0), true
 		}

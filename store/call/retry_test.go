@@ -27,6 +27,7 @@ func TestRetryAfter(t *testing.T) {
 			"X-Ratelimit-Remaining-Tokens": "900", "X-Ratelimit-Reset-Tokens": "6m0s"}, time.Second},
 		{"no limit used up → the longest reset", 429, map[string]string{"X-Ratelimit-Reset-Requests": "20ms", "X-Ratelimit-Reset-Tokens": "1.5s"}, 1500 * time.Millisecond},
 		{"seconds since 1970", 429, map[string]string{"X-Ratelimit-Reset": "1796119245"}, 45 * time.Second},
+		{"milliseconds since 1970", 429, map[string]string{"X-Ratelimit-Reset": "1796119245000"}, 45 * time.Second},
 		{"Anthropic's reset", 429, map[string]string{
 			"Anthropic-Ratelimit-Input-Tokens-Remaining": "0", "Anthropic-Ratelimit-Input-Tokens-Reset": "2026-12-01T10:00:07Z",
 			"Anthropic-Ratelimit-Requests-Remaining": "40", "Anthropic-Ratelimit-Requests-Reset": "2026-12-01T10:00:59Z"}, 7 * time.Second},

@@ -11,6 +11,7 @@ type whole struct {
 	seen      bool // a body came
 	oversize  bool // it was longer than is inspected
 	malformed bool // it lacks what the API promises
+	page      bool // it is a web page
 	failed    bool // it is an error
 }
 
@@ -28,6 +29,7 @@ func (m *Meter) answer(f wire.Frame) {
 	var a wire.Answer
 	if err := m.format.ParseAnswer(&a, f.Data); err != nil {
 		m.whole.malformed = true
+		m.whole.page = len(f.Data) > 0 && f.Data[0] == '<'
 		return
 	}
 	m.whole.malformed = a.Malformed

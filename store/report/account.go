@@ -279,20 +279,32 @@ func otherView(w io.Writer, c, other *call.Call) {
 		duration(felt, ok), duration(total, done), SpanText(other))
 }
 
-// failed says what the provider said.
+// failed says what happened to a call that failed or is odd, what to do next,
+// and what the provider said.
 func failed(w io.Writer, c *call.Call, s Style) {
+	what, next := c.Explain()
+	if what != "" {
+		mark := s.paint(red, "✗ ")
+		if c.Outcome == call.OK {
+			mark = s.paint(yellow, "! ")
+		}
+		fmt.Fprintln(w)
+		advise(w, mark, what, next, 2, s)
+	}
 	if c.Outcome == call.OK || c.Outcome == "" {
 		return
 	}
-	fmt.Fprintln(w)
-	what := strings.TrimSpace(plain(c.ErrorType + " " + c.ErrorMessage))
-	if what != "" {
-		fmt.Fprintln(w, s.paint(red, "✗ "+what))
+	said := strings.TrimSpace(plain(c.ErrorType + " " + c.ErrorMessage))
+	if said != "" || c.RetryAfter > 0 || c.ErrorBody != "" {
+		fmt.Fprintln(w)
+	}
+	if said != "" {
+		fmt.Fprintf(w, "%-9s %s\n", "said", said)
 	}
 	if c.RetryAfter > 0 {
-		fmt.Fprintf(w, "retry after %s\n", c.RetryAfter)
+		fmt.Fprintf(w, "%-9s after %s\n", "retry", c.RetryAfter)
 	}
 	if c.ErrorBody != "" && c.ErrorBody != c.ErrorMessage {
-		fmt.Fprintln(w, clip(plain(c.ErrorBody), 4*s.columns()))
+		fmt.Fprintf(w, "%-9s %s\n", "body", clip(plain(c.ErrorBody), 4*s.columns()))
 	}
 }

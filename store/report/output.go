@@ -68,6 +68,10 @@ func (r *Report) Markdown(w io.Writer) {
 	if len(r.Failures) > 0 {
 		fmt.Fprintln(w)
 		r.failureTable(1 << 20).markdown(w)
+		fmt.Fprintln(w)
+		for _, e := range r.explained() {
+			fmt.Fprintf(w, "- %s: %s %s\n", e.kind, plain(e.what), plain(e.next))
+		}
 	}
 	if len(r.Warnings) > 0 {
 		fmt.Fprintln(w)

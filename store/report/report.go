@@ -145,6 +145,8 @@ type Failure struct {
 	Status   int          `json:"status"` // HTTP; 0 when none came
 	Calls    int          `json:"calls"`
 	Messages []string     `json:"messages"` // the first different ones, at most 3
+	What     string       `json:"what"`     // what happened to one of them, in a sentence
+	Next     string       `json:"next"`     // what to do next
 }
 
 // Summarise puts calls into rows. A call that the proxy and the generator both
@@ -159,7 +161,7 @@ func Summarise(calls iter.Seq2[*call.Call, error], o Options) (*Report, error) {
 		Schema: Schema, Selection: o.Selection, Runs: []Run{}, By: by.names,
 		Warnings: []string{}, Rows: []Row{}, Failures: []Failure{},
 	}
-	t := tally{report: r, by: by, groups: map[string]*group{}, failures: map[failureKey]*Failure{}}
+	t := tally{report: r, by: by, groups: map[string]*group{}, failures: map[failureKey]*failures{}}
 	var join pairer
 	for c, err := range calls {
 		if err != nil {

@@ -15,7 +15,7 @@ type tally struct {
 	by       keys
 	groups   map[string]*group
 	total    group
-	failures map[failureKey]*Failure
+	failures map[failureKey]*failures
 	runs     []string // ids, as they came
 	since    time.Time
 }
@@ -25,6 +25,21 @@ type failureKey struct {
 	outcome call.Outcome
 	status  int
 }
+
+// failures is a Failure in the making, with the explanations of its calls by
+// their next step, which differ less than what happened.
+type failures struct {
+	Failure
+	explained map[string]*explanation
+}
+
+type explanation struct {
+	what  string // of the first call
+	calls int
+}
+
+// mostExplanations is how many are told apart; a further one is not counted.
+const mostExplanations = 16
 
 func (t *tally) add(p pair) {
 	c := p.lead()
@@ -90,19 +105,36 @@ func (t *tally) lookUp(o *Options) error {
 	return nil
 }
 
-// fail counts a failed call with the message that explains it.
+// fail counts a failed call, with what it said and what that means.
 func (t *tally) fail(key string, values []string, p pair) {
 	c := p.failure()
 	k := failureKey{key, p.outcome(), c.Status}
 	f := t.failures[k]
 	if f == nil {
-		f = &Failure{Group: values, Outcome: k.outcome, Status: k.status, Messages: []string{}}
+		f = &failures{Failure{Group: values, Outcome: k.outcome, Status: k.status, Messages: []string{}}, map[string]*explanation{}}
 		t.failures[k] = f
 	}
 	f.Calls++
 	if m := failureMessage(c); m != "" && len(f.Messages) < 3 && !slices.Contains(f.Messages, m) {
 		f.Messages = append(f.Messages, m)
 	}
+	what, next := c.Explain()
+	if e := f.explained[next]; e != nil {
+		e.calls++
+	} else if len(f.explained) < mostExplanations {
+		f.explained[next] = &explanation{what, 1}
+	}
+}
+
+// close takes the most frequent explanation.
+func (f *failures) close() Failure {
+	most := 0
+	for next, e := range f.explained {
+		if e.calls > most || e.calls == most && next < f.Next {
+			most, f.What, f.Next = e.calls, e.what, next
+		}
+	}
+	return f.Failure
 }
 
 // failureMessage is the provider's sentence where it gave one, else the
@@ -134,7 +166,7 @@ func (t *tally) close(order []string) {
 	byGroup := func(a, b []string) int { return compareGroups(a, b, order) }
 	slices.SortFunc(r.Rows, func(a, b Row) int { return byGroup(a.Group, b.Group) })
 	for _, f := range t.failures {
-		r.Failures = append(r.Failures, *f)
+		r.Failures = append(r.Failures, f.close())
 	}
 	slices.SortFunc(r.Failures, func(a, b Failure) int {
 		if c := byGroup(a.Group, b.Group); c != 0 {

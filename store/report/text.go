@@ -85,6 +85,8 @@ func (r *Report) Text(w io.Writer, s Style) {
 			}
 			return cell
 		})
+		fmt.Fprintln(w)
+		r.explanations(w, s)
 	}
 	r.footer(w, s)
 }

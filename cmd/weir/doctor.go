@@ -1,0 +1,195 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"weir/proxy/wire"
+	"weir/store/report"
+)
+
+// doctorFlags are the flags of weir doctor.
+type doctorFlags struct {
+	upstream      string
+	model         string
+	apis          []string
+	keyEnv        string
+	proxy         string
+	db            string
+	caFile        string
+	upstreamProxy string
+	timeout       time.Duration
+	dryRun        bool
+}
+
+func (a *app) doctorCommand() *cobra.Command {
+	var f doctorFlags
+	c := &cobra.Command{
+		Use:   "doctor",
+		Short: "Find out why it does not work, and what to do",
+		Long: `Looks at what tools read from the environment (base URLs, keys, proxies) and at
+the failed calls of the last hour. With --upstream it goes all the way to an
+endpoint: name, connection, TLS, clock, base path, key, models, and then one
+small streamed request of each API that the endpoint speaks. These cost a few
+tokens; --dry-run leaves them out. Beneath all that is not well stands what is
+wrong and what to do.
+
+Keys are read from the variable that --key-env names, from $WEIR_API_KEY, or
+from the API's own: $OPENAI_API_KEY, $ANTHROPIC_API_KEY or $ANTHROPIC_AUTH_TOKEN,
+$GEMINI_API_KEY. They are never shown, and one that is plainly another
+provider's is not sent unless --key-env says so.
+
+Exit code 0: what matters works; 1: something does not.`,
+		Example: `  weir doctor
+  weir doctor --upstream https://api.anthropic.com --dry-run
+  weir doctor --upstream https://gateway.example/v1 --key-env GATEWAY_KEY --model gpt-5-mini
+  weir doctor --upstream http://127.0.0.1:8000 --proxy http://127.0.0.1:8484`,
+		Args: wantArgs(0, 0, ""),
+		RunE: func(c *cobra.Command, _ []string) error { return a.runDoctor(c.Context(), f) },
+	}
+	fl := c.Flags()
+	fl.StringVarP(&f.upstream, "upstream", "u", "", "endpoint to examine, with its base path")
+	fl.StringVar(&f.model, "model", "", "model to ask for (default: a small one of those that the endpoint lists)")
+	fl.StringSliceVar(&f.apis, "api", nil, "APIs that must work: chat, responses, messages, gemini (default: any that the endpoint speaks)")
+	fl.StringVar(&f.keyEnv, "key-env", "", "variable that holds the key, for whatever API")
+	fl.StringVar(&f.proxy, "proxy", "", "a weir that runs; alone it is examined like an endpoint, beside --upstream one request goes through it too")
+	fl.StringVar(&f.db, "db", "", "database file (default: weir.db in the user's data folder)")
+	fl.StringVar(&f.caFile, "ca-file", "", "PEM certificates to trust beside the system's")
+	fl.StringVar(&f.upstreamProxy, "upstream-proxy", "", "proxy on the way to the upstream; HTTPS_PROXY is not read")
+	fl.DurationVar(&f.timeout, "timeout", time.Minute, "longest time of one request")
+	fl.BoolVar(&f.dryRun, "dry-run", false, "do only what is free: send nothing that a model would answer")
+	return c
+}
+
+// diagnosis is what has been found so far. Findings are printed as they come.
+type diagnosis struct {
+	a        *app
+	again    string // the command that looks again
+	bad, odd int
+}
+
+// section prints findings under a title.
+func (d *diagnosis) section(title string, heads []string, findings []report.Finding) {
+	if len(findings) == 0 {
+		return
+	}
+	for _, f := range findings {
+		switch f.Mark {
+		case report.Bad:
+			d.bad++
+		case report.Odd:
+			d.odd++
+		}
+	}
+	fmt.Fprintln(d.a.out, title)
+	report.Findings(d.a.out, heads, findings, d.a.style(d.a.out))
+	fmt.Fprintln(d.a.out)
+}
+
+func (a *app) runDoctor(ctx context.Context, f doctorFlags) error {
+	target, err := f.target()
+	if err != nil {
+		return err
+	}
+	d := &diagnosis{a: a, again: "weir doctor"}
+	if f.upstream != "" {
+		d.again += " --upstream " + f.upstream
+	} else if f.proxy != "" {
+		d.again += " --proxy " + f.proxy
+	}
+	d.section("environment", nil, a.examineEnvironment(ctx, f))
+	if target == nil {
+		calls, err := a.recentFailures(ctx, f.db, false)
+		if err != nil {
+			return err
+		}
+		d.section("calls of the last hour", nil, calls)
+		return d.end("weir doctor --upstream URL   (tries an endpoint)")
+	}
+	v, err := a.newVisit(target, f)
+	if err != nil {
+		return err
+	}
+	defer v.transport.CloseIdleConnections()
+	if err := v.examine(ctx, d); err != nil {
+		return err
+	}
+	calls, err := a.recentFailures(ctx, f.db, v.works)
+	if err != nil {
+		return err
+	}
+	d.section("calls of the last hour", nil, calls)
+	next := "weir proxy --upstream " + target.String()
+	if f.upstream == "" {
+		next = "weir calls --follow" + dbFlag(f.db)
+	}
+	return d.end(next)
+}
+
+// target is the endpoint to examine; nil for none. It also checks the other
+// flags: nothing is looked at before they are right.
+func (f *doctorFlags) target() (*url.URL, error) {
+	if f.timeout <= 0 {
+		return nil, usagef("--timeout %s: want more than 0, as 60s", f.timeout)
+	}
+	for _, name := range f.apis {
+		if api := wire.API(name); wire.For(api) == nil || api == wire.Completions {
+			return nil, usagef("--api %s: want chat, responses, messages or gemini", name)
+		}
+	}
+	var target *url.URL
+	for _, given := range []struct{ flag, value string }{{"--proxy", f.proxy}, {"--upstream", f.upstream}} {
+		if given.value == "" {
+			continue
+		}
+		u, err := parseUpstream(given.value)
+		switch {
+		case err != nil:
+			return nil, usage(errors.New(strings.ReplaceAll(err.Error(), "--upstream", given.flag)))
+		case u.Name != "" || u.Prefix != "" || len(u.Models) > 0:
+			return nil, usagef("%s %s: want one URL alone", given.flag, given.value)
+		}
+		target = u.URL
+	}
+	if target == nil && (f.model != "" || len(f.apis) > 0 || f.caFile != "" || f.upstreamProxy != "" || f.dryRun) {
+		return nil, usage(&hinted{errors.New("doctor: --model, --api, --ca-file, --upstream-proxy and --dry-run are for an endpoint, and none is given"), "weir doctor --upstream URL"})
+	}
+	return target, nil
+}
+
+// end gives the exit code that was found.
+func (d *diagnosis) end(next string) error {
+	odd := ""
+	if d.odd > 0 {
+		odd = fmt.Sprintf("; %s with !", plural(d.odd, "thing"))
+	}
+	if d.bad > 0 {
+		verb := "do"
+		if d.bad == 1 {
+			verb = "does"
+		}
+		return &hinted{fmt.Errorf("doctor: %s %s not work%s", plural(d.bad, "thing"), verb, odd), d.again + "   (again, after what the lines with → say)"}
+	}
+	s := d.a.style(d.a.out)
+	if d.odd > 0 {
+		fmt.Fprintf(d.a.out, "%s what matters works%s\n", s.Symbol(report.Odd), odd)
+	} else {
+		fmt.Fprintf(d.a.out, "%s nothing is wrong with what was looked at\n", s.Symbol(report.Good))
+	}
+	fmt.Fprintln(d.a.err, "next: "+next)
+	return nil
+}
+
+// plural writes a number with its noun.
+func plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}

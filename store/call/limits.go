@@ -1,0 +1,86 @@
+package call
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Limit is one limit of a rate as a response's headers state it. Texts are the
+// server's own, empty where it does not say.
+type Limit struct {
+	What      string // "requests", "input-tokens"; empty for the only one
+	Most      string // that may be used in a period
+	Remaining string
+	Reset     time.Duration // until it is full again; 0 when unsaid, or now
+}
+
+// String is the limit in a few words: "requests: 0 of 60 left, resets in 12s".
+func (l Limit) String() string {
+	text := l.What
+	if text == "" {
+		text = "limit"
+	}
+	switch {
+	case l.Remaining != "" && l.Most != "":
+		text += ": " + l.Remaining + " of " + l.Most + " left"
+	case l.Remaining != "":
+		text += ": " + l.Remaining + " left"
+	case l.Most != "":
+		text += ": " + l.Most
+	}
+	if l.Reset > 0 {
+		text += ", resets in " + spell(l.Reset)
+	}
+	return text
+}
+
+// Limits reads x-ratelimit-limit-<what> with its remaining and reset, and
+// anthropic-ratelimit-<what>-limit and its. They come by name. What the server
+// asks to wait is a call's RetryAfter.
+func Limits(h http.Header, now time.Time) []Limit {
+	all := map[string]*Limit{}
+	of := func(what string) *Limit {
+		if all[what] == nil {
+			all[what] = &Limit{What: what}
+		}
+		return all[what]
+	}
+	for name, values := range h {
+		value := values[0]
+		field, what, ok := limitHeader(strings.ToLower(name))
+		if !ok {
+			continue
+		}
+		l := of(what)
+		switch field {
+		case "limit":
+			l.Most = storable(value, nameLimit)
+		case "remaining":
+			l.Remaining = storable(value, nameLimit)
+		case "reset":
+			l.Reset, _ = resetIn(value, now)
+		}
+	}
+	limits := make([]Limit, 0, len(all))
+	for _, l := range all {
+		limits = append(limits, *l)
+	}
+	slices.SortFunc(limits, func(a, b Limit) int { return strings.Compare(a.What, b.What) })
+	return limits
+}
+
+// limitHeader takes the name of a header, in lower case, apart.
+func limitHeader(name string) (field, what string, ok bool) {
+	if rest, found := strings.CutPrefix(name, "x-ratelimit-"); found {
+		field, what, _ = strings.Cut(rest, "-")
+	} else if rest, found := strings.CutPrefix(name, "anthropic-ratelimit-"); found {
+		i := strings.LastIndexByte(rest, '-')
+		if i < 0 {
+			return "", "", false
+		}
+		field, what = rest[i+1:], rest[:i]
+	}
+	return field, what, field == "limit" || field == "remaining" || field == "reset"
+}
