@@ -56,12 +56,7 @@ all of it on.`,
 		return usagef("--color %s: want auto, always or never", a.color)
 	}
 	root.AddCommand(a.demoCommand(), a.proxyCommand(), a.simCommand(), a.loadCommand(),
-<<<<<<< HEAD
-		a.reportCommand(), a.callsCommand(), a.execCommand(), a.tagCommand(), a.versionCommand())
-=======
-		a.reportCommand(), a.callsCommand(), a.versionCommand())
-	root.AddCommand(a.doctorCommand())
->>>>>>> doctor
+		a.execCommand(), a.tagCommand(), a.doctorCommand(), a.reportCommand(), a.callsCommand(), a.versionCommand())
 	root.InitDefaultCompletionCmd()
 	root.InitDefaultHelpCmd()
 	nameVariables(root)
