@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"cmp"
 	"compress/gzip"
+	"compress/zlib"
 	"context"
 	"crypto/sha256"
 	"fmt"
@@ -182,6 +183,8 @@ func encode(coding string, plain []byte) []byte {
 		w = gzip.NewWriter(&b)
 	case "br":
 		w = brotli.NewWriter(&b)
+	case "deflate":
+		w = zlib.NewWriter(&b)
 	case "zstd":
 		w, _ = zstd.NewWriter(&b, zstd.WithEncoderConcurrency(1))
 	default:
@@ -198,7 +201,7 @@ func TestBytesInAreBytesOut(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for _, api := range apis {
 		for _, stream := range []bool{true, false} {
-			for _, coding := range []string{"", "gzip", "br", "zstd"} {
+			for _, coding := range []string{"", "gzip", "br", "zstd", "deflate"} {
 				for _, transfer := range []string{"chunked", "length", "close"} {
 					for _, split := range []int{1, 7, 0} {
 						if split == 1 && transfer != "chunked" {
@@ -279,7 +282,7 @@ func checkBytes(t *testing.T, name string, rng *rand.Rand, api wire.API, stream 
 }
 
 func TestRequestBytesReachTheUpstreamAsTheyWere(t *testing.T) {
-	for _, coding := range []string{"", "gzip", "zstd", "br"} {
+	for _, coding := range []string{"", "gzip", "zstd", "br", "deflate"} {
 		var got, kind string
 		var length int64
 		up := upstreamOf(t, func(w http.ResponseWriter, r *http.Request) {
