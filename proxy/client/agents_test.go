@@ -50,8 +50,12 @@ func TestClaudeCode(t *testing.T) {
 		{sentence: "the same again after an error", at: 21500 * ms, header: []string{session},
 			says: first + "call ls\nresult a.go\n+ <reminder>\ncall cat\nresult package a\nassistant done\nuser and test it\n+ <reminder>",
 			want: Place{Session: "c1", From: "header", Turn: 2, Purpose: Main, Retry: true}},
-		{sentence: "the page that a tool has fetched, without tools", at: 23 * s1, header: []string{session}, says: "user LONG", want: side(2, Other)},
-		{sentence: "a look back, without tools", at: 23 * s1, header: []string{session}, says: "user fix it\nassistant done\nuser what was done?", want: side(2, Summary)},
+		{sentence: "counting the tokens of the next question", at: 22600 * ms, takes: 100 * ms, op: wire.OpCountTokens, header: []string{session},
+			says: first + "call ls\nresult a.go\n+ <reminder>\ncall cat\nresult package a\nassistant done\nuser and test it\n+ <reminder>\ncall t\nresult ok\nuser stop", want: side(2, CountTokens)},
+		{sentence: "which stands behind a result", at: 22750 * ms, takes: 100 * ms, header: []string{session},
+			says: first + "call ls\nresult a.go\n+ <reminder>\ncall cat\nresult package a\nassistant done\nuser and test it\n+ <reminder>\ncall t\nresult ok\nuser stop", want: main(3, 250*ms, "user")},
+		{sentence: "the page that a tool has fetched, without tools", at: 23 * s1, header: []string{session}, says: "user LONG", want: side(3, Other)},
+		{sentence: "a look back, without tools", at: 23 * s1, header: []string{session}, says: "user fix it\nassistant done\nuser what was done?", want: side(3, Summary)},
 	}
 	for i := range steps {
 		steps[i].client = "claude-code"
@@ -117,6 +121,8 @@ func TestCodexOverHTTP(t *testing.T) {
 			want: Place{Session: "s1", From: "header", Turn: 1, Purpose: Subagent, Agent: "th2", Parent: "s1"}},
 		{sentence: "the second turn", at: 10 * s1, header: codexHeader("s1", "s1", "t2", "turn"),
 			says: context + "user fix it\ncall ls\nresult a.go\nassistant done\nuser <environment2>\nuser test it", want: place(2, Main, 7800*ms, "user")},
+		{sentence: "the sub agent works for it", at: 11 * s1, header: agent, says: context + "user look around\ncall ls\nresult b.go",
+			want: Place{Session: "s1", From: "header", Turn: 2, Purpose: Subagent, Agent: "th2", Parent: "s1", Think: 8 * s1, ThinkFor: "tools"}},
 		{sentence: "the user steers a turn that is under way", at: 12 * s1, header: codexHeader("s1", "s1", "t2", "turn"),
 			says: context + "user fix it\ncall ls\nresult a.go\nassistant done\nuser <environment2>\nuser test it\ncall t\nresult ok\nuser faster", want: place(2, Main, s1, "tools")},
 		{sentence: "compaction", at: 14 * s1, header: codexHeader("s1", "s1", "t3", "compaction"), says: context + "user fix it\nassistant done\nuser summarise",
@@ -264,7 +270,8 @@ func TestGeminiCLI(t *testing.T) {
 		{sentence: "routing that failed, again", at: 20 * s1, head: json, caller: "other", fails: true, says: "system choose\nuser what is it", want: side("C", 1, Routing)},
 		{sentence: "is one session", at: 22 * s1, head: json, caller: "other", says: "system choose\nuser what is it",
 			want: Place{Session: "C", From: "conversation", Turn: 1, Purpose: Routing, Retry: true}},
-		{sentence: "routing of a conversation that weir has not seen", at: 30 * s1, head: json, says: "system choose\nuser x\nassistant y\nuser z", want: Place{Purpose: Routing}},
+		{sentence: "what comes long after routing is not what was routed", at: 10 * time.Minute, caller: "other", says: tools + "user <context>\nuser what is it", want: main("D", 1, 0, "")},
+		{sentence: "routing of a conversation that weir has not seen", at: 11 * time.Minute, head: json, says: "system choose\nuser x\nassistant y\nuser z", want: Place{Purpose: Routing}},
 	}
 	for i := range steps {
 		steps[i].client, steps[i].op = "gemini-cli", "generate_content"

@@ -62,14 +62,12 @@ func (t *Tracker) recognise(a *arrival, purpose string) *session {
 	if c := t.same(key, nil, a.Arrived); c != nil {
 		return c.session
 	}
-	if t.calls[key] == nil {
-		if c, _ := t.earlier(seed, &a.talk, len(a.talk.ends)-1, nil); c != nil {
-			return c.session
-		}
-		s := t.latest[a.caller]
-		if s != nil && (s.main.last == nil || s.main.compacted) && a.Arrived-s.used <= handOver {
-			return s
-		}
+	if c, _ := t.earlier(seed, &a.talk, len(a.talk.ends)-1, nil); c != nil {
+		return c.session
+	}
+	s := t.latest[a.caller]
+	if s != nil && (s.main.last == nil || s.main.compacted) && a.Arrived-s.used <= handOver {
+		return s
 	}
 	return t.invent(key, a)
 }

@@ -2,9 +2,7 @@ package client
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -24,14 +22,16 @@ func TestSDKsAreMain(t *testing.T) {
 		{sentence: "another SDK with the same words", at: 3 * s1, client: "anthropic-node", says: "user fix it\nassistant done\nuser test it", want: conversation("B", 2, 0, "")},
 		{sentence: "one token of a long prompt is a judgement", at: 4 * s1, client: "openai-python", head: wire.Head{MaxTokens: wire.N(1)}, says: "user is this text, which is not short, a good one or a bad one?",
 			want: conversation("C", 1, 0, "")},
+		{sentence: "one token under a system prompt too", at: 4 * s1, client: "openai-python", head: wire.Head{MaxTokens: wire.N(1)}, says: "system yes or no?\nuser sky",
+			want: conversation("D", 1, 0, "")},
 		{sentence: "one token of nothing is a probe, and no session", at: 4 * s1, client: "openai-python", head: wire.Head{MaxTokens: wire.N(1)}, says: "user hi", want: Place{Purpose: Probe}},
 		{sentence: "embeddings", at: 5 * s1, client: "openai-python", op: wire.OpEmbeddings, says: "user fix it", want: Place{Purpose: Embeddings}},
-		{sentence: "a program of no name, without tools", at: 5 * s1, says: "user of nobody", want: conversation("D", 1, 0, "")},
+		{sentence: "a program of no name, without tools", at: 5 * s1, says: "user of nobody", want: conversation("E", 1, 0, "")},
 		{sentence: "no body that could be read", at: 5 * s1, client: "openai-python", want: Place{Purpose: Main}},
 		{sentence: "tokens of a conversation that is known", at: 5 * s1, client: "openai-node", op: wire.OpCountTokens, says: "user fix it\nassistant done\nuser test it\nassistant ok\nuser more",
 			want: Place{Session: "A", From: "conversation", Turn: 2, Purpose: CountTokens}},
 		{sentence: "tokens of one that is not", at: 5 * s1, client: "openai-node", op: wire.OpCountTokens, says: "user else", want: Place{Purpose: CountTokens}},
-		{sentence: "and counting did not make it known", at: 6 * s1, client: "openai-node", says: "user else", want: conversation("E", 1, 0, "")},
+		{sentence: "and counting did not make it known", at: 6 * s1, client: "openai-node", says: "user else", want: conversation("F", 1, 0, "")},
 		{sentence: "an unknown program in a session with tools", at: 6 * s1, client: "mine", header: []string{"x-session-id: m1"}, says: "tool a\nuser x", want: Place{Session: "m1", From: "header", Turn: 1, Purpose: Main}},
 		{sentence: "asks for a title", at: 6 * s1, client: "mine", header: []string{"x-session-id: m1"}, says: "user x", want: Place{Session: "m1", From: "header", Turn: 1, Purpose: Title}},
 		{sentence: "an SDK does not", at: 6 * s1, client: "openai-node", header: []string{"x-session-id: m1"}, says: "user y", want: Place{Session: "m1", From: "header", Turn: 2, Purpose: Main}},
@@ -100,8 +100,8 @@ func TestConversations(t *testing.T) {
 			{at: 2 * s1, says: "user hello\nassistant oh\nuser x", want: conversation("B", 2, 0, "")},
 		}},
 		{"nor is the same text of another speaker", []step{
-			{says: "user hi\nassistant oh\nuser x", want: conversation("A", 2, 0, "")},
-			{at: 2 * s1, says: "user hi\ncall a\nresult x\nassistant y\nuser z", want: conversation("B", 2, 0, "")},
+			{says: "user hi\nuser oh", want: conversation("A", 1, 0, "")},
+			{at: 2 * s1, says: "user hi\nassistant oh\nuser x", want: conversation("B", 2, 0, "")},
 		}},
 		{"a branch stays in the session it leaves, and is its latest turn", []step{
 			{says: "user a", want: conversation("A", 1, 0, "")},
@@ -109,6 +109,17 @@ func TestConversations(t *testing.T) {
 			{at: 4 * s1, says: "user a\nassistant b\nuser c\nassistant d\nuser e", want: conversation("A", 3, s1, "user")},
 			{at: 6 * s1, says: "user a\nassistant b\nuser otherwise", want: conversation("A", 4, s1, "user")},
 			{at: 8 * s1, says: "user a\nassistant b\nuser otherwise\nassistant d2\nuser e2", want: conversation("A", 5, s1, "user")},
+		}},
+		{"tools of an older branch are of its turn, and its next turn is the session's next", []step{
+			{says: "user a", want: conversation("A", 1, 0, "")},
+			{at: 2 * s1, says: "user a\nassistant b\nuser c", want: conversation("A", 2, s1, "user")},
+			{at: 4 * s1, says: "user a\ncall d\nresult e", want: conversation("A", 1, s1, "tools")},
+			{at: 6 * s1, says: "user a\ncall d\nresult e\nassistant f\nuser g", want: conversation("A", 3, s1, "user")},
+		}},
+		{"what begins as another conversation did goes on where that is open", []step{
+			{says: "user a\nassistant b\nuser c", want: conversation("A", 2, 0, "")},
+			{at: 2 * s1, says: "user a", want: conversation("B", 1, 0, "")},
+			{at: 4 * s1, says: "user a\nassistant b\nuser c", want: conversation("B", 2, s1, "user")},
 		}},
 		{"one more answer to the same question is the same turn, and nobody thought", []step{
 			{says: "user a", want: conversation("A", 1, 0, "")},
@@ -162,6 +173,36 @@ func TestConversations(t *testing.T) {
 	}
 }
 
+func TestACallThatEndsTwiceHidesNoOther(t *testing.T) {
+	tracker := new(Tracker)
+	call := func(says string, at time.Duration) Place {
+		return tracker.Place((&step{client: "ai-sdk", at: at, says: says}).request())
+	}
+	first := call("user a", 0)
+	tracker.Ended(first, "", s1, true)
+	tracker.Ended(first, "", s1, true)
+	call("user a\nassistant b\nuser c", 2*s1)
+	if p := call("user a\nassistant b\nuser d", 3*s1); p.Think != 0 {
+		t.Errorf("a call beside another one has a think time of %v", p.Think)
+	}
+}
+
+func TestAConversationMayBeNamed(t *testing.T) {
+	tracker := new(Tracker)
+	call := func(session, says string, at time.Duration, turn int) Place {
+		p := tracker.Place((&step{client: "ai-sdk", session: session, at: at, says: says, turn: turn}).request())
+		tracker.Ended(p, "", at+s1, true)
+		return p
+	}
+	a := call("", "user hi", 0, 0)
+	call("", "user hi\nassistant b\nuser c", 2*s1, 0)
+	call("", "user hi", 4*s1, 50) // another conversation, which waits for its next turn
+	got := call(a.Session, "user hi\nassistant d\nuser e", 6*s1, 0)
+	if diff := cmp.Diff(Place{Session: a.Session, From: "weir", Turn: 3, Purpose: Main, Think: 3 * s1, ThinkFor: "user"}, got, ofPlace); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 func TestRequestsOfNothing(t *testing.T) {
 	tracker := new(Tracker)
 	if diff := cmp.Diff(Place{Purpose: Other}, tracker.Place(&Request{}), ofPlace); diff != "" {
@@ -208,199 +249,6 @@ func TestRewrittenHistoryDoesNotGoBack(t *testing.T) {
 		steps[i].client, steps[i].header = "claude-code", header
 	}
 	check(t, steps)
-}
-
-// talker is one real conversation, which goes on by itself.
-type talker struct {
-	client, caller, opening string
-	says                    strings.Builder
-	calls, turn             int
-	at                      time.Duration // of its next call
-	sessions                []string
-}
-
-func (w *talker) next(r *rand.Rand) step {
-	switch {
-	case w.calls == 0:
-		w.says.WriteString("user " + w.opening)
-		w.turn = 1
-	case r.IntN(2) == 0:
-		fmt.Fprintf(&w.says, "\nthink %x\ncall %x\nresult %x", r.Uint64(), r.Uint64(), r.IntN(3))
-	default:
-		fmt.Fprintf(&w.says, "\nassistant %x\nuser go on", r.Uint64())
-		w.turn++
-	}
-	w.calls++
-	// Reasoning is dropped when it pleases the client.
-	says := w.says.String()
-	if r.IntN(2) == 0 {
-		var kept []string
-		for _, line := range strings.Split(says, "\n") {
-			if !strings.HasPrefix(line, "think ") {
-				kept = append(kept, line)
-			}
-		}
-		says = strings.Join(kept, "\n")
-	}
-	return step{client: w.client, caller: w.caller, says: fmt.Sprintf("system %d\n%s", r.IntN(3), says), at: w.at}
-}
-
-// Whatever order calls of many conversations come in, each conversation is one
-// session. Those that begin with the same words under the same name cannot be
-// told apart before they have an answer: from there on they are.
-func TestInterleavedConversationsAreSeparated(t *testing.T) {
-	for seed := range uint64(30) {
-		r := rand.New(rand.NewPCG(seed, 1))
-		var talkers []*talker
-		for range 24 {
-			talkers = append(talkers, &talker{
-				client: []string{"openai-node", "ai-sdk"}[r.IntN(2)], caller: fmt.Sprint("caller ", r.IntN(3)),
-				opening: fmt.Sprint("opening ", r.IntN(4)), at: time.Duration(r.IntN(1000)) * ms,
-			})
-		}
-		tracker := new(Tracker)
-		now := time.Duration(0)
-		for range 300 {
-			w := talkers[0]
-			for _, other := range talkers {
-				if other.at < w.at {
-					w = other
-				}
-			}
-			now = w.at
-			s := w.next(r)
-			p := tracker.Place(s.request())
-			tracker.Ended(p, "", now+ms, true)
-			w.sessions = append(w.sessions, p.Session)
-			w.at += time.Duration(2+r.IntN(2000)) * ms
-			if p.Turn != w.turn || p.Retry {
-				t.Fatalf("seed %d: turn %d, retry %v; want turn %d", seed, p.Turn, p.Retry, w.turn)
-			}
-		}
-		alike := map[string]int{}
-		for _, w := range talkers {
-			alike[w.client+w.caller+w.opening]++
-		}
-		owner := map[string]*talker{}
-		for _, w := range talkers {
-			own := w.sessions
-			if alike[w.client+w.caller+w.opening] > 1 && len(own) > 0 {
-				own = own[1:]
-			}
-			for _, session := range own {
-				if session != own[0] {
-					t.Fatalf("seed %d: one conversation is in the sessions %s and %s", seed, own[0], session)
-				}
-				if other := owner[session]; other != nil && other != w {
-					t.Fatalf("seed %d: two conversations are in session %s", seed, session)
-				}
-				owner[session] = w
-			}
-		}
-	}
-}
-
-func TestSessionsAreForgotten(t *testing.T) {
-	named := func(id string, at time.Duration, turns int) *Request {
-		s := step{client: "openai-node", header: []string{"x-session-id: " + id}, at: at, head: wire.Head{TurnCount: turns}}
-		return s.request()
-	}
-	t.Run("the least recently used first", func(t *testing.T) {
-		tracker := &Tracker{MaxSessions: 3}
-		for i, id := range []string{"a", "b", "c", "a", "d"} { // d takes the room of b
-			tracker.Ended(tracker.Place(named(id, time.Duration(i)*s1, 7)), "", time.Duration(i)*s1, true)
-		}
-		got := map[string]int{}
-		for _, id := range []string{"a", "c", "d"} {
-			got[id] = tracker.Place(named(id, 9*s1, 1)).Turn // what is remembered does not go back
-		}
-		got["b"] = tracker.Place(named("b", 10*s1, 1)).Turn
-		if diff := cmp.Diff(map[string]int{"a": 7, "b": 1, "c": 7, "d": 7}, got); diff != "" {
-			t.Errorf("turns (-want +got):\n%s", diff)
-		}
-	})
-	t.Run("after an hour of silence", func(t *testing.T) {
-		tracker := new(Tracker)
-		tracker.Ended(tracker.Place(named("a", 0, 7)), "", s1, true)
-		if got := tracker.Place(named("a", time.Hour+s1, 1)).Turn; got != 7 {
-			t.Errorf("an hour after its end it is turn %d, want 7", got)
-		}
-		if got := tracker.Place(named("a", 2*time.Hour+2*s1, 1)).Turn; got != 1 {
-			t.Errorf("more than an hour later it is turn %d, want 1", got)
-		}
-	})
-	t.Run("and a call of theirs may end after that, or twice, or never", func(t *testing.T) {
-		tracker := &Tracker{MaxSessions: 1}
-		old := tracker.Place(named("a", 0, 1))
-		tracker.Place(named("b", s1, 1))
-		tracker.Ended(old, "r1", 2*s1, true)
-		tracker.Ended(old, "r1", 3*s1, true)
-		tracker.Ended(Place{}, "r2", 3*s1, true)
-		if p := tracker.Place((&step{client: "openai-node", at: 4 * s1, head: wire.Head{PreviousResponse: "r1"}, says: "user x"}).request()); p.From != fromConversation {
-			t.Errorf("a response of a forgotten session leads to %q by %q", p.Session, p.From)
-		}
-	})
-	t.Run("with all that was kept of them", func(t *testing.T) {
-		tracker := &Tracker{MaxSessions: 5}
-		for i := range 3000 {
-			s := step{client: "openai-node", at: time.Duration(i) * s1, fails: i%5 == 0, says: fmt.Sprint("user hi\nassistant oh\nuser ", i%3)}
-			switch i % 4 {
-			case 0:
-				s.header = []string{"x-session-id: a", fmt.Sprint("x-claude-code-agent-id: ", i)}
-			case 1:
-				s.header = []string{"x-session-id: a"}
-			case 2:
-				s.header = []string{fmt.Sprint("x-session-id: ", i)}
-			}
-			tracker.Ended(tracker.Place(s.request()), fmt.Sprint("r", i), s.at+ms, !s.fails)
-		}
-		kept := 0
-		for e := tracker.used.Front(); e != nil; e = e.Next() {
-			s := e.Value.(*session)
-			kept += len(s.calls)
-			if len(s.calls) > callsKept || len(s.agents) > agentsKept {
-				t.Errorf("session %s keeps %d calls and %d agents", s.id, len(s.calls), len(s.agents))
-			}
-		}
-		found := 0
-		for _, c := range tracker.calls {
-			for length := 1; c != nil; c, length = c.older, length+1 {
-				found++
-				if c.session.forgotten || length > sameKept {
-					t.Fatalf("a call is found as number %d of its hash; session forgotten: %v", length, c.session.forgotten)
-				}
-			}
-		}
-		if len(tracker.sessions) != 5 || found > kept || len(tracker.responses) > kept || len(tracker.latest) > 5 {
-			t.Errorf("%d sessions, %d calls kept, %d found, %d responses, %d callers", len(tracker.sessions), kept, found, len(tracker.responses), len(tracker.latest))
-		}
-	})
-}
-
-func TestTrackerIsSafeForConcurrentUse(t *testing.T) {
-	tracker := &Tracker{MaxSessions: 20}
-	var all sync.WaitGroup
-	for i := range 16 {
-		all.Go(func() {
-			r := rand.New(rand.NewPCG(uint64(i), 2))
-			w := &talker{client: "ai-sdk", caller: fmt.Sprint(i), opening: "hi"}
-			var first string
-			for range 100 {
-				s := w.next(r)
-				p := tracker.Place(s.request())
-				tracker.Ended(p, fmt.Sprint("r", i), w.at+ms, true)
-				if first == "" {
-					first = p.Session
-				}
-				if p.Session != first || p.Turn != w.turn {
-					t.Errorf("caller %d: session %s turn %d, want %s %d", i, p.Session, p.Turn, first, w.turn)
-					return
-				}
-				w.at += s1
-			}
-		})
-	}
-	all.Wait()
 }
 
 // BenchmarkPlace places requests of 400 blocks beside 4,096 other sessions:
