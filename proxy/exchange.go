@@ -233,7 +233,7 @@ func (x *exchange) nameScenario() {
 	c := x.c
 	if x.p.Match != nil {
 		scenario, ok := x.p.Match(loadmodel.Facts{
-			Model: c.Request.Model, API: string(c.API), Client: c.ClientName, Path: c.Path, Session: c.Session,
+			Model: c.Request.Model, API: string(c.API), Client: c.ClientName, Path: c.Path, Session: c.Session, Purpose: c.Purpose,
 			InputTokens: int(x.estimate()), Turns: c.Request.TurnCount, Tools: c.Request.ToolCount, Stream: c.Request.Stream,
 		})
 		if ok {

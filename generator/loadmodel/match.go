@@ -18,6 +18,7 @@ type Facts struct {
 	Client      string `expr:"client"`
 	Path        string `expr:"path"`
 	Session     string `expr:"session"`
+	Purpose     string `expr:"purpose"`
 	InputTokens int    `expr:"input_tokens"`
 	Turns       int    `expr:"turns"`
 	Tools       int    `expr:"tools"`
@@ -25,7 +26,7 @@ type Facts struct {
 }
 
 // factNames is for errors.
-const factNames = "model, api, client, path, session, input_tokens, turns, tools, stream"
+const factNames = "model, api, client, path, session, purpose, input_tokens, turns, tools, stream"
 
 // matcher is a compiled rule. The zero matcher holds for nothing.
 type matcher struct{ program *vm.Program }
