@@ -15,6 +15,10 @@ const CorrelationHeader = "X-Sim-Correlation"
 
 // Record is the truth about one request: what the endpoint did, and when. Its
 // times have monotonic readings, so that the same process can compare them.
+//
+// Of a WebSocket there is one for each response that was asked for: Accepted is
+// when the message that asked began, Headers when its answer did, and After of a
+// Ping when it was handed over: its pong is not waited for.
 type Record struct {
 	ID          string // X-Request-Id of the response, and the id in its body
 	Correlation string // of the request's CorrelationHeader; empty without

@@ -37,8 +37,8 @@ func TestRequestsAreReadInAllTheirForms(t *testing.T) {
 			Request{Head: Head{Model: "m", MaxTokens: N(3), IncludeUsage: &yes, MessageCount: 1, TurnCount: 1}, Messages: []Message{{User, []Part{textPart("a")}}}}},
 		{"legacy prompts", Completions, `{"prompt":["a","b"]}`,
 			Request{Head: Head{MessageCount: 1, TurnCount: 1}, Messages: []Message{{User, []Part{textPart("a\nb")}}}}},
-		{"responses, input a string", Responses, `{"model":"m","input":"a","instructions":"s","max_output_tokens":9,"previous_response_id":"r0","stream_id":"main","reasoning":{"effort":"high"},"text":{"format":{"type":"text"}}}`,
-			Request{Head: Head{Model: "m", MaxTokens: N(9), PreviousResponse: "r0", StreamID: "main", ReasoningLevel: "high", OutputType: "text", MessageCount: 1, TurnCount: 1}, System: "s", Messages: []Message{{User, []Part{textPart("a")}}}}},
+		{"responses, input a string", Responses, `{"model":"m","input":"a","instructions":"s","max_output_tokens":9,"previous_response_id":"r0","reasoning":{"effort":"high"},"text":{"format":{"type":"text"}}}`,
+			Request{Head: Head{Model: "m", MaxTokens: N(9), PreviousResponse: "r0", ReasoningLevel: "high", OutputType: "text", MessageCount: 1, TurnCount: 1}, System: "s", Messages: []Message{{User, []Part{textPart("a")}}}}},
 		{"responses, items", Responses, `{"input":[{"role":"developer","content":"d"},{"type":"message","role":"user","content":[{"type":"input_text","text":"a"},{"type":"input_image","image_url":"x"}]},{"type":"reasoning","summary":[{"type":"summary_text","text":"hm"}]},{"type":"function_call","call_id":"t1","name":"f","arguments":"{}"},{"type":"function_call_output","call_id":"t1","output":"ok"},{"type":"message","role":"assistant","content":[{"type":"output_text","text":"b"}]}],"tools":[{"type":"function","name":"f","parameters":{}}]}`,
 			Request{Head: Head{MessageCount: 6, TurnCount: 1, ToolCount: 1}, System: "d", Messages: []Message{
 				{User, []Part{textPart("a"), {Kind: KindOther, Raw: json.RawMessage(`{"type":"input_image","image_url":"x"}`)}}},

@@ -25,8 +25,6 @@ func (responses) ParseHead(h *Head, body []byte) error {
 			h.MaxTokens = c.count()
 		case "previous_response_id":
 			h.PreviousResponse = c.string()
-		case "stream_id":
-			h.StreamID = c.string()
 		case "reasoning":
 			h.ReasoningLevel = stringAt(&c, "effort")
 		case "text":
@@ -170,7 +168,6 @@ func (responses) AppendRequest(dst []byte, r *Request) ([]byte, error) {
 	}
 	f.count("max_output_tokens", r.MaxTokens)
 	f.string("previous_response_id", r.PreviousResponse)
-	f.string("stream_id", r.StreamID)
 	if r.ReasoningLevel != "" {
 		f.set("reasoning", map[string]string{"effort": r.ReasoningLevel})
 	}

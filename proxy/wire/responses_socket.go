@@ -60,6 +60,33 @@ func ReadResponseCreate(msg []byte, h *Head) (generate, ok bool) {
 	return generate, true
 }
 
+// ResponseLane is the lane that a client's message names, beside its type or in
+// its object "response"; empty for the lane without a name. Lanes run at the
+// same time, each in order; an event's StreamID names its own.
+func ResponseLane(msg []byte) (lane string) {
+	c, err := walkObject(msg, "message")
+	if err != nil {
+		return ""
+	}
+	for c.object(); c.field(); {
+		switch string(c.name) {
+		case "stream_id":
+			lane = c.string()
+		case "response":
+			for c.object(); c.field(); {
+				if string(c.name) == "stream_id" {
+					lane = c.string()
+				} else {
+					c.skip()
+				}
+			}
+		default:
+			c.skip()
+		}
+	}
+	return lane
+}
+
 // EndsResponse says whether an event on a WebSocket ends the response under way
 // in its lane: its last event, or an error. An error while no response is under
 // way there is the connection's own, such as its age limit. It may also stand

@@ -20,7 +20,7 @@ func TestReadResponseCreate(t *testing.T) {
 		{"its turn", `{"type":"response.create","model":"m","previous_response_id":"resp_1","input":[{"type":"message","role":"user","content":[{"type":"input_text","text":"hi"}]}],"stream":true}`,
 			read{Head{Model: "m", PreviousResponse: "resp_1", MessageCount: 1, TurnCount: 1, Stream: true}, true, true}},
 		{"a lane, without the fields of HTTP", `{"type":"response.create","stream_id":"main","model":"m","input":"hi"}`,
-			read{Head{Model: "m", StreamID: "main", MessageCount: 1, TurnCount: 1, Stream: true}, true, true}},
+			read{Head{Model: "m", MessageCount: 1, TurnCount: 1, Stream: true}, true, true}},
 		{"nested", `{"response":{"model":"m","input":"hi","generate":false},"event_id":"e1","type":"response.create"}`,
 			read{Head{Model: "m", MessageCount: 1, TurnCount: 1, Stream: true}, false, true}},
 		{"nested, told beside it not to generate", `{"type":"response.create","generate":false,"response":{"model":"m"}}`,
@@ -43,6 +43,23 @@ func TestReadResponseCreate(t *testing.T) {
 		got.Generate, got.OK = ReadResponseCreate([]byte(row.msg), &got.Head)
 		if diff := cmp.Diff(row.want, got); diff != "" {
 			t.Errorf("%s:\n%s", row.name, diff)
+		}
+	}
+}
+
+func TestResponseLane(t *testing.T) {
+	for msg, want := range map[string]string{
+		`{"type":"response.create","stream_id":"main","model":"m"}`:         "main",
+		`{"type":"response.create","stream_id":"ma\u0069n"}`:                "main",
+		`{"type":"response.create","response":{"stream_id":"a"}}`:           "a",
+		`{"type":"response.create","input":[{"stream_id":"a"}]}`:            "",
+		`{"type":"response.create","stream_id":null}`:                       "",
+		`{"type":"response.create","stream_id":"main","input":"breaks of`:   "main",
+		`{"type":"response.create","input":"breaks off before the stream_i`: "",
+		`stream_id`: "",
+	} {
+		if got := ResponseLane([]byte(msg)); got != want {
+			t.Errorf("%s: lane %q, want %q", msg, got, want)
 		}
 	}
 }

@@ -114,7 +114,6 @@ type Head struct {
 
 	// What clients send that tells conversations apart; empty when unsaid.
 	PreviousResponse string // previous_response_id
-	StreamID         string // stream_id: the lane of a WebSocket connection
 	PromptCacheKey   string // prompt_cache_key
 	User             string // user, or metadata.user_id; never kept
 
