@@ -44,6 +44,7 @@ type exchange struct {
 	unread     unread
 	blind      bool       // the meter failed: bytes are passed on and counted
 	parent     *exchange  // the connection that the call came by, where that is a call too
+	lane       string     // of that connection; empty for the one without a name
 	span       trace.Span // touched by the recording alone
 	begun      bool       // the span was asked for
 	permit     *shaper.Permit

@@ -146,7 +146,7 @@ func (s *socket) ask(message []byte, at call.Instant) {
 	t.Arrived, t.Body, t.Admitted, t.Connected = s.begun, at, at, at
 	turn := &exchange{
 		p: s.x.p, r: s.x.r, c: t, parent: s.x, up: s.x.up, format: s.x.format, secret: s.x.secret,
-		plainBytes: int64(len(message)),
+		plainBytes: int64(len(message)), lane: wire.ResponseLane(message),
 	}
 	if request, _, ok := wire.ResponseCreate(message); ok {
 		turn.shape, _ = wire.ReadShape(wire.Responses, request)
@@ -220,13 +220,13 @@ func (s *socket) message(m wire.WebSocketMessage) {
 }
 
 // addressee finds which of the waiting responses an event belongs to; -1 for
-// none. They come one after the other, unless the client runs several streams.
+// none. They come one after the other, unless the client runs several lanes.
 func (s *socket) addressee(event []byte) int {
 	if len(s.waiting) == 0 {
 		return -1
 	}
 	first := s.waiting[0].c
-	several := slices.ContainsFunc(s.waiting, func(t *exchange) bool { return t.c.Request.StreamID != "" })
+	several := slices.ContainsFunc(s.waiting, func(t *exchange) bool { return t.lane != "" })
 	if !several && first.Headers.Reached() {
 		return 0
 	}
@@ -237,7 +237,7 @@ func (s *socket) addressee(event []byte) int {
 	if ev.EndsResponse() && len(ev.ID) > 0 && string(ev.ID) == s.ended {
 		return -1 // a last word on a response that an error has ended
 	}
-	return slices.IndexFunc(s.waiting, func(t *exchange) bool { return t.c.Request.StreamID == string(ev.StreamID) })
+	return slices.IndexFunc(s.waiting, func(t *exchange) bool { return t.lane == string(ev.StreamID) })
 }
 
 // leave takes down which end left first, and how: what is unanswered ends so.
