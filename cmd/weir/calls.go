@@ -21,6 +21,7 @@ type callsFlags struct {
 	follow   bool
 	slowest  bool
 	inFlight bool
+	json     bool
 	limit    int
 }
 
@@ -46,6 +47,7 @@ milliseconds and a head.
 	fl.BoolVarP(&f.follow, "follow", "f", false, "go on with each call as it ends, until Ctrl-C")
 	fl.BoolVar(&f.slowest, "slowest", false, "the slowest first, by TTFT as it was felt")
 	fl.BoolVar(&f.inFlight, "in-flight", false, "calls that have not ended")
+	fl.BoolVar(&f.json, "json", false, "each call as a line of JSON, with all attributes of its span")
 	fl.IntVarP(&f.limit, "limit", "n", 20, "how many; 0: all")
 	return c
 }
@@ -73,11 +75,11 @@ func (a *app) runCalls(ctx context.Context, words []string, f callsFlags) error 
 	}
 	switch {
 	case one:
-		err = a.oneCall(ctx, db, words[0])
+		err = a.oneCall(ctx, db, words[0], f)
 	case f.inFlight:
-		err = a.openCalls(ctx, db, f.db)
+		err = a.openCalls(ctx, db, f)
 	case f.follow:
-		err = a.followCalls(ctx, db, selection)
+		err = a.followCalls(ctx, db, selection, f)
 	default:
 		err = a.listCalls(ctx, db, selection, f)
 	}
@@ -85,10 +87,13 @@ func (a *app) runCalls(ctx context.Context, words []string, f callsFlags) error 
 }
 
 // oneCall draws one call's account.
-func (a *app) oneCall(ctx context.Context, db *store.DB, id string) error {
+func (a *app) oneCall(ctx context.Context, db *store.DB, id string, f callsFlags) error {
 	views, err := db.Call(ctx, id)
 	if err != nil {
 		return err
+	}
+	if f.json {
+		return a.writeCalls(views, f)
 	}
 	var other *call.Call
 	for _, v := range views[1:] {
@@ -160,7 +165,9 @@ func (a *app) listCalls(ctx context.Context, db *store.DB, selection store.Selec
 	if !f.slowest {
 		slices.Reverse(calls)
 	}
-	a.writeCalls(calls)
+	if err := a.writeCalls(calls, f); err != nil {
+		return err
+	}
 	worth := calls[len(calls)-1]
 	if f.slowest {
 		worth = calls[0]
@@ -170,39 +177,55 @@ func (a *app) listCalls(ctx context.Context, db *store.DB, selection store.Selec
 }
 
 // writeCalls writes a table for people, or rows for a pipe.
-func (a *app) writeCalls(calls []*call.Call) {
-	if _, tty := terminal(a.out); tty {
+func (a *app) writeCalls(calls []*call.Call, f callsFlags) error {
+	if _, tty := terminal(a.out); tty && !f.json {
 		report.List(a.out, calls, a.style(a.out))
-		return
+		return nil
 	}
-	fmt.Fprintln(a.out, report.ListHead)
+	if !f.json {
+		fmt.Fprintln(a.out, report.ListHead)
+	}
 	for _, c := range calls {
+		if err := a.writeCall(c, f, a.style(a.out)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writeCall writes one line.
+func (a *app) writeCall(c *call.Call, f callsFlags, style report.Style) error {
+	_, tty := terminal(a.out)
+	switch {
+	case f.json:
+		return report.CallJSON(a.out, c)
+	case tty:
+		report.ListLine(a.out, c, style)
+	default:
 		report.ListRow(a.out, c)
 	}
+	return nil
 }
 
 // followCalls writes each call as it ends.
-func (a *app) followCalls(ctx context.Context, db *store.DB, selection store.Selection) error {
-	_, tty := terminal(a.out)
-	if !tty {
+func (a *app) followCalls(ctx context.Context, db *store.DB, selection store.Selection, f callsFlags) error {
+	if _, tty := terminal(a.out); !tty && !f.json {
 		fmt.Fprintln(a.out, report.ListHead)
 	}
 	style := a.style(a.out)
 	for c, err := range db.Follow(ctx, selection) {
+		if err == nil {
+			err = a.writeCall(c, f, style)
+		}
 		if err != nil {
 			return err
-		}
-		if tty {
-			report.ListLine(a.out, c, style)
-		} else {
-			report.ListRow(a.out, c)
 		}
 	}
 	return nil
 }
 
 // openCalls lists the calls that have not ended.
-func (a *app) openCalls(ctx context.Context, db *store.DB, path string) error {
+func (a *app) openCalls(ctx context.Context, db *store.DB, f callsFlags) error {
 	open, err := db.InFlight(ctx)
 	if err != nil {
 		return err
@@ -217,8 +240,8 @@ func (a *app) openCalls(ctx context.Context, db *store.DB, path string) error {
 	}
 	if len(going) == 0 {
 		fmt.Fprintln(a.err, "no calls are in flight")
-	} else {
-		a.writeCalls(going)
+	} else if err := a.writeCalls(going, f); err != nil {
+		return err
 	}
 	if len(broken) > 0 {
 		ids := make([]string, 0, len(broken))
@@ -227,6 +250,6 @@ func (a *app) openCalls(ctx context.Context, db *store.DB, path string) error {
 		}
 		fmt.Fprintf(a.err, "! %d more never ended: the weir that carried them was killed (%s)\n", len(broken), strings.Join(ids, ", "))
 	}
-	fmt.Fprintln(a.err, "next: weir calls --follow"+dbFlag(path))
+	fmt.Fprintln(a.err, "next: weir calls --follow"+dbFlag(f.db))
 	return nil
 }

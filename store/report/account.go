@@ -56,7 +56,8 @@ func accountHead(w io.Writer, c *call.Call, s Style) {
 	}
 	line("call "+SpanText(c), "seen by the "+sideText(c.Side), startText(c), outcome, status)
 	line(labelled("scenario", c.Scenario, paren(c.ScenarioFrom)), labelled("run", c.Run, ""),
-		labelled("session", c.Session, ""), labelled("turn", positive(c.Turn), ""), plain(allLabels(c)))
+		labelled("session", c.Session, ""), labelled("turn", positive(c.Turn), ""), labelled("for", purposeText(c), ""),
+		thinkText(c), plain(allLabels(c)))
 	host := c.Host
 	if c.Port != 0 {
 		host = fmt.Sprintf("%s:%d", host, c.Port)
@@ -64,6 +65,24 @@ func accountHead(w io.Writer, c *call.Call, s Style) {
 	line(strings.TrimSpace(string(c.API)+" "+plain(c.Request.Model)), servedAs(c), strings.TrimSpace(plain(c.Method+" "+c.Path)),
 		labelled("→", c.Upstream, paren(host)))
 	line(labelled("from", c.ClientName+" "+c.ClientVersion, ""), labelled("key", c.KeyFingerprint, ""), labelled("response", c.ResponseID, ""))
+}
+
+// purposeText is what a call is for where that is not plain.
+func purposeText(c *call.Call) string {
+	if c.Purpose == "main" {
+		return ""
+	}
+	return strings.TrimSpace(c.Purpose + " " + c.Agent)
+}
+
+var thinkers = map[string]string{"tools": "tools", "user": "the user"}
+
+// thinkText is what went on between the call before and this one.
+func thinkText(c *call.Call) string {
+	if c.ThinkFor == "" {
+		return ""
+	}
+	return duration(c.Think, true) + " after the answer before, for " + thinkers[c.ThinkFor]
 }
 
 // SpanText is the id by which a call is asked for.

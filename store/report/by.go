@@ -9,7 +9,7 @@ import (
 )
 
 // GroupKeys are the names that Options.By accepts; "label:KEY" as well.
-var GroupKeys = []string{"scenario", "model", "api", "key", "session", "label", "upstream", "client", "outcome", "run"}
+var GroupKeys = []string{"scenario", "model", "api", "key", "session", "purpose", "label", "upstream", "client", "door", "outcome", "run"}
 
 // keys read the group of a call.
 type keys struct {
@@ -60,6 +60,10 @@ func groupKey(name string) func(pair) string {
 		return either(func(c *call.Call) string { return c.KeyFingerprint })
 	case "session":
 		return either(func(c *call.Call) string { return c.Session })
+	case "purpose":
+		return either(func(c *call.Call) string { return c.Purpose })
+	case "door":
+		return either(func(c *call.Call) string { return c.Door })
 	case "upstream":
 		return either(func(c *call.Call) string { return c.Upstream })
 	case "client":
