@@ -66,8 +66,11 @@ const mostNamed = 5
 
 // nearestModels names those that are listed, the likeliest first.
 func (v *visit) nearestModels() string {
-	if len(v.models) == 0 {
+	switch len(v.models) {
+	case 0:
 		return "Name one that the endpoint has with --model."
+	case 1:
+		return "The only one is " + v.models[0] + "."
 	}
 	asked := strings.ToLower(v.f.model)
 	distance := func(name string) int {
