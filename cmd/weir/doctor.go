@@ -143,13 +143,10 @@ func (f *doctorFlags) target() (*url.URL, error) {
 			continue
 		}
 		u, err := parseUpstream(given.value)
-		switch {
-		case err != nil:
+		if err != nil {
 			return nil, usage(errors.New(strings.ReplaceAll(err.Error(), "--upstream", given.flag)))
-		case u.Name != "" || u.Prefix != "" || len(u.Models) > 0:
-			return nil, usagef("%s %s: want one URL alone", given.flag, given.value)
 		}
-		target = u.URL
+		target = u.URL // as weir proxy takes it, with a name and more or without
 	}
 	if target == nil && (f.model != "" || len(f.apis) > 0 || f.caFile != "" || f.upstreamProxy != "" || f.dryRun) {
 		return nil, usage(&hinted{errors.New("doctor: --model, --api, --ca-file, --upstream-proxy and --dry-run are for an endpoint, and none is given"), "weir doctor --upstream URL"})

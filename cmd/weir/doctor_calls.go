@@ -22,6 +22,7 @@ type incident struct {
 	id         string
 	lane       lane
 	client     bool // as the generator saw it
+	beside     bool // it asked no model: tools look around, and do without what is not there
 }
 
 // lane is where a call went: what works there again is no trouble any more.
@@ -92,7 +93,7 @@ func (r *recent) finding(t *trouble, works bool) report.Finding {
 	f := report.Finding{Mark: report.Bad, What: i.what, Next: i.next,
 		Cells: []string{head, plural(t.calls, "call"), fmt.Sprintf("last %s ago: weir calls %s%s", ago, i.id, dbFlag(r.flag))}}
 	switch {
-	case i.outcome == call.OK || i.outcome == call.ClientGone || works:
+	case i.outcome == call.OK || i.outcome == call.ClientGone || i.beside || works:
 		f.Mark = report.Odd
 	case r.worked[i.lane].After(i.started):
 		f.Mark, f.Notes = report.Odd, []string{"the same worked again since"}
@@ -140,7 +141,7 @@ func (r *recent) read(ctx context.Context, db *store.DB) error {
 		}
 		what, next := c.Explain()
 		if before, known := incidents[c.TraceID]; what != "" && (!known || before.client) {
-			incidents[c.TraceID] = incident{c.Outcome, c.Status, what, next, c.Started(), report.SpanText(c)[:8], laneOf(c), c.Side == call.Client}
+			incidents[c.TraceID] = incident{c.Outcome, c.Status, what, next, c.Started(), report.SpanText(c)[:8], laneOf(c), c.Side == call.Client, !c.Operation.Generates()}
 		}
 	}
 	r.troubles = groupIncidents(incidents)

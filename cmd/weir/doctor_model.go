@@ -51,6 +51,8 @@ func (v *visit) modelFinding() report.Finding {
 	switch {
 	case v.f.model == "" && len(v.models) == 0:
 		f.Mark, f.What, f.Next = report.Bad, "The endpoint lists no model, and none is named.", "Name one with --model; in a gateway, see which models the key's group has."
+	case len(v.models) == 0:
+		f.Mark = report.Skipped
 	case v.f.model == "":
 		f.Cells[1] += "; --model names the one to ask for"
 	case slices.Contains(v.models, v.f.model):

@@ -92,7 +92,7 @@ func handle(h http.HandlerFunc) func(http.Handler) http.Handler {
 // slowly makes steps so long that events do not come together by chance.
 func slowly() sim.EngineConfig {
 	e, _ := sim.Preset("small")
-	e.Step = 25 * time.Millisecond
+	e.Step = 40 * time.Millisecond
 	return e
 }
 
@@ -161,6 +161,8 @@ func TestDoctorOnEndpoints(t *testing.T) {
 			io.WriteString(w, page)
 		}), "", nil, nil, 1, []string{"✗ base path  GET /v1/models: status 200", "A web page answers there"}},
 		{"nothing but 404s", sim.Config{}, handle(http.NotFound), "", nil, nil, 1, []string{"✗ base path  GET /v1/models: status 404", "No API was found below http://127.0.0.1:"}},
+		{"an empty list of models", sim.Config{}, emptyList, "", nil, nil, 1, []string{"✗ models 0 listed", "and none is named"}},
+		{"an empty list of models, and one named", sim.Config{Engine: slowly()}, emptyList, "", nil, []string{"--model", "m"}, 0, []string{"– models 0 listed", "✓ chat 200"}},
 		{"a redirect", sim.Config{}, handle(func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, "https://elsewhere.example/api"+r.URL.Path, http.StatusPermanentRedirect)
 		}), "", nil, nil, 1, []string{"sends requests elsewhere (status 308)", "→ Use --upstream https://elsewhere.example/api"}},
@@ -261,6 +263,29 @@ func TestDoctorOnAPortWhereNobodyListens(t *testing.T) {
 	got.want(t, 1, "✗ tcp  connection_refused", "Nothing listens at "+l.Addr().String(), "→ Start the endpoint")
 	if !strings.Contains(got.err, "weir: doctor: 1 thing does not work") {
 		t.Error(got.err)
+	}
+}
+
+// emptyList has every model, and lists none.
+func emptyList(h http.Handler) http.Handler {
+	m := http.NewServeMux()
+	m.Handle("/", h)
+	m.HandleFunc("GET /v1/models", func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, `{"object":"list","data":[]}`) })
+	return m
+}
+
+func TestDoctorOnAnEndpointThatHangs(t *testing.T) {
+	address := serveSim(t, sim.Config{}, handle(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
+	consult(t, nil, "--upstream", address, "--timeout", "50ms").want(t, 1, "✗ request", "did not begin to answer in time")
+}
+
+func TestDoctorIsInterrupted(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	env := func(name string) (string, bool) { return map[string]string{"HOME": t.TempDir()}[name], name == "HOME" }
+	var out bytes.Buffer
+	if code := run(ctx, ctx, []string{"doctor", "--upstream", "http://127.0.0.1:1"}, stdio{strings.NewReader(""), &out, &out}, env); code != exitInterrupted {
+		t.Errorf("exit code %d, want %d:\n%s", code, exitInterrupted, &out)
 	}
 }
 

@@ -91,4 +91,3 @@ func TestDoctorOnTLS(t *testing.T) {
 		consult(t, nil, "--upstream", strings.Replace(plain, "http:", "https:", 1)).want(t, 1, "✗ tls ", "does not speak TLS", "→ Use http://")
 	})
 }
-

@@ -199,13 +199,16 @@ type reply struct {
 	dated  bool          // it told its time
 }
 
+// askFor is the longest time of a request that no model answers.
+const askFor = 15 * time.Second
+
 // mostRead is how much of a list of models is read.
 const mostRead = 8 << 20
 
 // ask sends a request that costs nothing and reads its answer whole. Errors of
 // the connection are in the call, as its outcome.
 func (v *visit) ask(ctx context.Context, method string, u *url.URL, api wire.API, key credential, body string) *reply {
-	ctx, cancel := context.WithTimeout(ctx, v.f.timeout)
+	ctx, cancel := context.WithTimeout(ctx, min(v.f.timeout, askFor))
 	defer cancel()
 	r := &reply{call: v.call(api, wire.OpModels, method, u)}
 	meter := call.NewMeter(r.call, wire.For(api))
