@@ -97,38 +97,32 @@ func (a *app) runDoctor(ctx context.Context, f doctorFlags) error {
 	if err != nil {
 		return err
 	}
-	d := &diagnosis{a: a, again: "weir doctor"}
-	if f.upstream != "" {
-		d.again += " --upstream " + f.upstream
-	} else if f.proxy != "" {
-		d.again += " --proxy " + f.proxy
+	past, err := a.recentCalls(ctx, f.db)
+	if err != nil {
+		return err
 	}
-	d.section("environment", nil, a.examineEnvironment(ctx, f))
+	d := &diagnosis{a: a, again: "weir doctor"}
+	next := "weir doctor --upstream URL   (tries an endpoint)"
+	works := false
 	if target == nil {
-		calls, err := a.recentFailures(ctx, f.db, false)
+		d.section("environment", nil, a.examineEnvironment(ctx, f))
+	} else {
+		v, err := a.newVisit(target, f)
 		if err != nil {
 			return err
 		}
-		d.section("calls of the last hour", nil, calls)
-		return d.end("weir doctor --upstream URL   (tries an endpoint)")
+		defer v.transport.CloseIdleConnections()
+		d.again, next = d.again+" --proxy "+f.proxy, "weir calls --follow"+dbFlag(f.db)
+		if f.upstream != "" {
+			d.again, next = "weir doctor --upstream "+f.upstream, "weir proxy --upstream "+f.upstream
+		}
+		d.section("environment", nil, a.examineEnvironment(ctx, f))
+		if err := v.examine(ctx, d); err != nil {
+			return err
+		}
+		works = v.works
 	}
-	v, err := a.newVisit(target, f)
-	if err != nil {
-		return err
-	}
-	defer v.transport.CloseIdleConnections()
-	if err := v.examine(ctx, d); err != nil {
-		return err
-	}
-	calls, err := a.recentFailures(ctx, f.db, v.works)
-	if err != nil {
-		return err
-	}
-	d.section("calls of the last hour", nil, calls)
-	next := "weir proxy --upstream " + target.String()
-	if f.upstream == "" {
-		next = "weir calls --follow" + dbFlag(f.db)
-	}
+	d.section("calls of the last hour", nil, past.findings(works))
 	return d.end(next)
 }
 
@@ -149,13 +143,10 @@ func (f *doctorFlags) target() (*url.URL, error) {
 			continue
 		}
 		u, err := parseUpstream(given.value)
-		switch {
-		case err != nil:
+		if err != nil {
 			return nil, usage(errors.New(strings.ReplaceAll(err.Error(), "--upstream", given.flag)))
-		case u.Name != "" || u.Prefix != "" || len(u.Models) > 0:
-			return nil, usagef("%s %s: want one URL alone", given.flag, given.value)
 		}
-		target = u.URL
+		target = u.URL // as weir proxy takes it, with a name and more or without
 	}
 	if target == nil && (f.model != "" || len(f.apis) > 0 || f.caFile != "" || f.upstreamProxy != "" || f.dryRun) {
 		return nil, usage(&hinted{errors.New("doctor: --model, --api, --ca-file, --upstream-proxy and --dry-run are for an endpoint, and none is given"), "weir doctor --upstream URL"})

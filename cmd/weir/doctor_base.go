@@ -295,7 +295,7 @@ func (v *visit) judge(at listing) (found []report.Finding, ok bool) {
 		what, next := c.Explain()
 		return []report.Finding{where, {Mark: report.Odd, Cells: []string{"models", fmt.Sprintf("status %d", c.Status)}, What: what, Next: next}}, true
 	case guarded:
-		what, next := c.Explain()
+		what, next := advised(c, at.key)
 		cell := "none was sent"
 		if at.key.key != "" {
 			cell = "$" + at.key.variable + ", sent as " + at.key.shown()

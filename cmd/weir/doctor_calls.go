@@ -22,6 +22,7 @@ type incident struct {
 	id         string
 	lane       lane
 	client     bool // as the generator saw it
+	beside     bool // it asked no model: tools look around, and do without what is not there
 }
 
 // lane is where a call went: what works there again is no trouble any more.
@@ -38,52 +39,66 @@ type trouble struct {
 // mostTroubles is how many are shown, the most frequent ones.
 const mostTroubles = 6
 
-// recentFailures groups the last hour's calls that failed, or that are odd, by
-// what is to be done. works says that the endpoint was found to work now: what
-// failed before is then only told.
-func (a *app) recentFailures(ctx context.Context, path string, works bool) ([]report.Finding, error) {
+// recent is what the last hour's calls tell.
+type recent struct {
+	flag     string // --db as it was given
+	recorded bool   // there is a database
+	calls    int
+	troubles []*trouble         // the most frequent first
+	worked   map[lane]time.Time // when each lane did last
+}
+
+// recentCalls reads the last hour's calls.
+func (a *app) recentCalls(ctx context.Context, path string) (*recent, error) {
 	db, err := a.recorded(ctx, path)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
-		return []report.Finding{{Mark: report.Skipped, Cells: []string{"nothing was recorded yet"}}}, nil
+		return &recent{}, nil
 	case err != nil:
 		return nil, err
 	}
-	troubles, calls, mended, err := readTroubles(ctx, db)
-	if err = errors.Join(err, db.Close()); err != nil {
-		return nil, err
+	r := &recent{flag: path, recorded: true, worked: map[lane]time.Time{}}
+	return r, errors.Join(r.read(ctx, db), db.Close())
+}
+
+// findings tells of the calls that failed, or are odd, by what is to be done.
+// works says that the endpoint was found to work now: what failed before is
+// then only told.
+func (r *recent) findings(works bool) []report.Finding {
+	switch {
+	case !r.recorded:
+		return []report.Finding{{Mark: report.Skipped, Cells: []string{"nothing was recorded yet"}}}
+	case r.calls == 0:
+		return []report.Finding{{Mark: report.Skipped, Cells: []string{"none"}}}
+	case len(r.troubles) == 0:
+		return []report.Finding{{Cells: []string{plural(r.calls, "call") + ", all well"}}}
 	}
 	var found []report.Finding
-	for _, t := range troubles[:min(len(troubles), mostTroubles)] {
-		i := &t.newest
-		head := string(i.outcome)
-		if i.status != 0 && i.outcome != call.OK {
-			head = fmt.Sprintf("%s %d", i.outcome, i.status)
-		}
-		ago := time.Since(i.started).Round(time.Second)
-		f := report.Finding{Cells: []string{head, plural(t.calls, "call"), fmt.Sprintf("last %s ago: weir calls %s%s", ago, i.id, dbFlag(path))}, What: i.what, Next: i.next}
-		switch {
-		case i.outcome == call.OK || i.outcome == call.ClientGone || works:
-			f.Mark = report.Odd
-		case mended[i.lane].After(i.started):
-			f.Mark = report.Odd
-			f.Notes = []string{"the same worked again since"}
-		default:
-			f.Mark = report.Bad
-		}
-		found = append(found, f)
+	for _, t := range r.troubles[:min(len(r.troubles), mostTroubles)] {
+		found = append(found, r.finding(t, works))
 	}
-	if more := len(troubles) - mostTroubles; more > 0 {
-		found = append(found, report.Finding{Mark: report.Skipped, Cells: []string{plural(more, "more kind") + " of failure: weir report since:1h" + dbFlag(path)}})
+	if more := len(r.troubles) - mostTroubles; more > 0 {
+		found = append(found, report.Finding{Mark: report.Skipped, Cells: []string{fmt.Sprintf("%d more kinds: weir report since:1h%s", more, dbFlag(r.flag))}})
 	}
+	return found
+}
+
+func (r *recent) finding(t *trouble, works bool) report.Finding {
+	i := &t.newest
+	head := string(i.outcome)
+	if i.status != 0 && i.outcome != call.OK {
+		head = fmt.Sprintf("%s %d", i.outcome, i.status)
+	}
+	ago := time.Since(i.started).Round(time.Second)
+	f := report.Finding{Mark: report.Bad, What: i.what, Next: i.next,
+		Cells: []string{head, plural(t.calls, "call"), fmt.Sprintf("last %s ago: weir calls %s%s", ago, i.id, dbFlag(r.flag))}}
 	switch {
-	case len(found) > 0:
-	case calls == 0:
-		found = append(found, report.Finding{Mark: report.Skipped, Cells: []string{"none"}})
-	default:
-		found = append(found, report.Finding{Cells: []string{plural(calls, "call") + ", all well"}})
+	case i.outcome == call.OK || i.outcome == call.ClientGone || i.beside || works:
+		f.Mark = report.Odd
+	case r.worked[i.lane].After(i.started):
+		f.Mark, f.Notes = report.Odd, []string{"the same worked again since"}
 	}
-	return found, nil
+	return f
 }
 
 // recorded opens the database if there is one.
@@ -101,34 +116,36 @@ func (a *app) recorded(ctx context.Context, path string) (*store.DB, error) {
 	return a.openToRead(ctx, where)
 }
 
-// readTroubles reads the last hour: what went wrong, the most frequent first;
-// how many calls there were; and when each lane worked last. A call that both
-// sides measured counts once, as the proxy saw it.
-func readTroubles(ctx context.Context, db *store.DB) (all []*trouble, calls int, mended map[lane]time.Time, err error) {
+// read reads the last hour. A call that both sides measured counts once, as the
+// proxy saw it.
+func (r *recent) read(ctx context.Context, db *store.DB) error {
 	selection, err := store.ParseSelection([]string{"since:1h"})
 	if err != nil {
-		return nil, 0, nil, err
+		return err
 	}
-	mended = map[lane]time.Time{}
 	incidents := map[[16]byte]incident{}
 	seen := map[[16]byte]bool{}
 	for c, err := range db.Calls(ctx, selection, store.Order{By: "oldest"}) {
 		if err != nil {
-			return nil, 0, nil, err
+			return err
+		}
+		if c.Scenario == doctorScenario {
+			continue // an earlier examination
 		}
 		if !seen[c.TraceID] {
 			seen[c.TraceID] = true
-			calls++
+			r.calls++
 		}
 		if c.Outcome == call.OK {
-			mended[laneOf(c)] = c.Started()
+			r.worked[laneOf(c)] = c.Started()
 		}
 		what, next := c.Explain()
 		if before, known := incidents[c.TraceID]; what != "" && (!known || before.client) {
-			incidents[c.TraceID] = incident{c.Outcome, c.Status, what, next, c.Started(), report.SpanText(c)[:8], laneOf(c), c.Side == call.Client}
+			incidents[c.TraceID] = incident{c.Outcome, c.Status, what, next, c.Started(), report.SpanText(c)[:8], laneOf(c), c.Side == call.Client, !c.Operation.Generates()}
 		}
 	}
-	return groupIncidents(incidents), calls, mended, nil
+	r.troubles = groupIncidents(incidents)
+	return nil
 }
 
 // groupIncidents puts together what calls for the same step.

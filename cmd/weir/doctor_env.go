@@ -116,6 +116,9 @@ func (a *app) examineKey(p vendor, name, v string) report.Finding {
 	f := report.Finding{Cells: []string{name, fmt.Sprintf("set, %s", plural(len([]rune(v)), "character"))}}
 	if f.What, f.Next = keyFlaw(name, v); f.What != "" {
 		f.Mark = report.Bad
+		if v == "" { // some leave it so on purpose
+			f.Mark = report.Odd
+		}
 		return f
 	}
 	base, _ := a.env(p.base)

@@ -51,6 +51,8 @@ func (v *visit) modelFinding() report.Finding {
 	switch {
 	case v.f.model == "" && len(v.models) == 0:
 		f.Mark, f.What, f.Next = report.Bad, "The endpoint lists no model, and none is named.", "Name one with --model; in a gateway, see which models the key's group has."
+	case len(v.models) == 0:
+		f.Mark = report.Skipped
 	case v.f.model == "":
 		f.Cells[1] += "; --model names the one to ask for"
 	case slices.Contains(v.models, v.f.model):
@@ -66,8 +68,11 @@ const mostNamed = 5
 
 // nearestModels names those that are listed, the likeliest first.
 func (v *visit) nearestModels() string {
-	if len(v.models) == 0 {
+	switch len(v.models) {
+	case 0:
 		return "Name one that the endpoint has with --model."
+	case 1:
+		return "The only one is " + v.models[0] + "."
 	}
 	asked := strings.ToLower(v.f.model)
 	distance := func(name string) int {

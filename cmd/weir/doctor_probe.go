@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -24,6 +25,9 @@ const (
 	probeText   = "Answer with the word ready."
 	probeTokens = 16
 )
+
+// doctorScenario is the scenario of a probe that goes through weir.
+const doctorScenario = "doctor"
 
 var probeHeads = []string{"api", "status", "first token", "tokens", "verdict"}
 
@@ -129,7 +133,8 @@ func (v *visit) probe(ctx context.Context) []report.Finding {
 		return append([]report.Finding{{Mark: report.Bad, Cells: []string{"all", "–", "–", "–", "not asked"}, What: "No model is known to ask for.", Next: "Name one with --model."}}, found...)
 	}
 	if len(there) > 0 && ctx.Err() == nil {
-		fmt.Fprintf(v.a.err, "sends %s of at most %d tokens to %s; --dry-run leaves them out\n", plural(len(there), "small request"), probeTokens, v.target.Host)
+		fmt.Fprintf(v.a.err, "sends %s of at most %d tokens to %s, and another where an answer is odd;\n--dry-run leaves them out\n",
+			plural(len(there), "small request"), probeTokens, v.target.Host)
 	}
 	var asked []report.Finding
 	works := wire.API("")
@@ -148,8 +153,9 @@ func (v *visit) probe(ctx context.Context) []report.Finding {
 		if asked[i].Mark == report.Bad && works != "" && !v.asked {
 			asked[i].Mark = report.Odd
 		}
-		v.works = works != "" && (!v.asked || asked[i].Mark != report.Bad)
 	}
+	bad := func(f report.Finding) bool { return f.Mark == report.Bad }
+	v.works = works != "" && !slices.ContainsFunc(asked, bad) && !slices.ContainsFunc(found, bad)
 	if works != "" && v.f.proxy != "" && v.f.upstream != "" {
 		asked = append(asked, v.throughWeir(ctx, works))
 	}
@@ -185,7 +191,11 @@ func (v *visit) try(ctx context.Context, api wire.API) report.Finding {
 	if atOnce(r.call) && atOnce(v.send(ctx, api, v.target, key, true).call) {
 		r.call.Gaps.Coalesced = true
 	}
-	return v.verdict(api, r)
+	f := v.verdict(api, r)
+	if r.call.Outcome == call.Auth {
+		f.What, f.Next = advised(r.call, key)
+	}
+	return f
 }
 
 // forClaude says what a header is for Claude Code's variables.
@@ -303,7 +313,7 @@ func (v *visit) send(ctx context.Context, api wire.API, base *url.URL, key crede
 		return probed{call: c}
 	}
 	v.head(req, c, key)
-	req.Header.Set("X-Weir-Scenario", "doctor")
+	req.Header.Set("X-Weir-Scenario", doctorScenario)
 	resp, err := v.transport.RoundTrip(req)
 	if err != nil {
 		how := call.EndUnreachable

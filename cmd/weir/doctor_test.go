@@ -3,20 +3,10 @@ package main
 import (
 	"bytes"
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/tls"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
 	"io"
-	"math/big"
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"sync"
@@ -102,7 +92,7 @@ func handle(h http.HandlerFunc) func(http.Handler) http.Handler {
 // slowly makes steps so long that events do not come together by chance.
 func slowly() sim.EngineConfig {
 	e, _ := sim.Preset("small")
-	e.Step = 25 * time.Millisecond
+	e.Step = 40 * time.Millisecond
 	return e
 }
 
@@ -141,7 +131,7 @@ func TestDoctorOnEndpoints(t *testing.T) {
 		{"a key that is right", sim.Config{Engine: slowly(), Models: models, Key: secret}, nil, "", key, []string{"--key-env", "GATEWAY_KEY"}, 0,
 			[]string{"✓ GATEWAY_KEY  set, 27 characters", "✓ key        $GATEWAY_KEY, sent as Authorization: Bearer", "✓ messages ", "✓ gemini "}},
 		{"a key that is wrong", sim.Config{Models: models, Key: "another"}, nil, "", key, []string{"--key-env", "GATEWAY_KEY"}, 1,
-			[]string{"✗ key        $GATEWAY_KEY", "The key was refused"}},
+			[]string{"✗ key        $GATEWAY_KEY", "The key was refused", "whether GATEWAY_KEY holds a key"}},
 		{"a key that is wrong, and a model named", sim.Config{Models: models, Key: "another"}, nil, "", key, []string{"--key-env", "GATEWAY_KEY", "--model", "sim-mini"}, 1,
 			[]string{"✗ key        $GATEWAY_KEY", "✗ chat 401", "✗ gemini 401"}},
 		{"no key", sim.Config{Models: models, Key: secret}, nil, "", nil, nil, 1, []string{"✗ key        none was sent", "→ "}},
@@ -171,6 +161,8 @@ func TestDoctorOnEndpoints(t *testing.T) {
 			io.WriteString(w, page)
 		}), "", nil, nil, 1, []string{"✗ base path  GET /v1/models: status 200", "A web page answers there"}},
 		{"nothing but 404s", sim.Config{}, handle(http.NotFound), "", nil, nil, 1, []string{"✗ base path  GET /v1/models: status 404", "No API was found below http://127.0.0.1:"}},
+		{"an empty list of models", sim.Config{}, emptyList, "", nil, nil, 1, []string{"✗ models 0 listed", "and none is named"}},
+		{"an empty list of models, and one named", sim.Config{Engine: slowly()}, emptyList, "", nil, []string{"--model", "m"}, 0, []string{"– models 0 listed", "✓ chat 200"}},
 		{"a redirect", sim.Config{}, handle(func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, "https://elsewhere.example/api"+r.URL.Path, http.StatusPermanentRedirect)
 		}), "", nil, nil, 1, []string{"sends requests elsewhere (status 308)", "→ Use --upstream https://elsewhere.example/api"}},
@@ -261,78 +253,6 @@ func TestDoctorOnEndpoints(t *testing.T) {
 	}
 }
 
-// keep writes a certificate where --ca-file finds it.
-func keep(t *testing.T, der []byte) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "ca.pem")
-	if err := os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return path
-}
-
-// certified makes a certificate for 127.0.0.1 that holds in that time.
-func certified(t *testing.T, from, to time.Time) tls.Certificate {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{Organization: []string{"Test & Co"}}, NotBefore: from, NotAfter: to,
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature}
-	der, err := x509.CreateCertificate(rand.Reader, c, c, &key.PublicKey, key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
-}
-
-func TestDoctorOnTLS(t *testing.T) {
-	endpoint, err := sim.New(sim.Config{Engine: slowly(), Models: []string{"sim"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(endpoint.Close)
-	serve := func(t *testing.T, c tls.Certificate) (address, ca string) {
-		s := httptest.NewUnstartedServer(endpoint)
-		s.TLS = &tls.Config{Certificates: []tls.Certificate{c}}
-		s.Config.ErrorLog = noLog
-		s.StartTLS()
-		t.Cleanup(s.Close)
-		return s.URL, keep(t, c.Certificate[0])
-	}
-	now, day := time.Now(), 24*time.Hour
-	address, ca := serve(t, certified(t, now.Add(-day), now.Add(90*day+time.Hour)))
-	t.Run("trusted", func(t *testing.T) {
-		consult(t, nil, "--upstream", address, "--ca-file", ca).want(t, 0, "✓ tls        TLS 1.3 in ", "certificate by Test & Co, 90 days left", "✓ chat ", "✓ gemini ")
-	})
-	t.Run("unknown authority", func(t *testing.T) {
-		consult(t, nil, "--upstream", address).want(t, 1, "✗ tls  tls_error", "signed by an authority that this machine does not know", "--ca-file")
-	})
-	t.Run("another name", func(t *testing.T) {
-		consult(t, nil, "--upstream", strings.Replace(address, "127.0.0.1", "localhost", 1), "--ca-file", ca).want(t, 1, "✓ dns ", "✗ tls ", "is not for that name")
-	})
-	t.Run("plain", func(t *testing.T) {
-		consult(t, nil, "--upstream", strings.Replace(address, "https:", "http:", 1)).want(t, 1, "asked without it", "→ Use https://")
-	})
-	t.Run("soon expired", func(t *testing.T) {
-		soon, ca := serve(t, certified(t, now.Add(-day), now.Add(2*day)))
-		consult(t, nil, "--upstream", soon, "--ca-file", ca).want(t, 0, "! tls ", "The certificate ends soon.")
-	})
-	t.Run("expired", func(t *testing.T) {
-		past, ca := serve(t, certified(t, now.Add(-2*day), now.Add(-day)))
-		consult(t, nil, "--upstream", past, "--ca-file", ca).want(t, 1, "✗ tls ", "has expired")
-	})
-	t.Run("not yet valid", func(t *testing.T) {
-		future, ca := serve(t, certified(t, now.Add(day), now.Add(2*day)))
-		consult(t, nil, "--upstream", future, "--ca-file", ca).want(t, 1, "✗ tls ", "not yet valid by this machine's clock")
-	})
-	t.Run("TLS to a plain port", func(t *testing.T) {
-		plain := serveSim(t, sim.Config{}, nil)
-		consult(t, nil, "--upstream", strings.Replace(plain, "http:", "https:", 1)).want(t, 1, "✗ tls ", "does not speak TLS", "→ Use http://")
-	})
-}
-
 func TestDoctorOnAPortWhereNobodyListens(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -344,6 +264,52 @@ func TestDoctorOnAPortWhereNobodyListens(t *testing.T) {
 	if !strings.Contains(got.err, "weir: doctor: 1 thing does not work") {
 		t.Error(got.err)
 	}
+}
+
+// emptyList has every model, and lists none.
+func emptyList(h http.Handler) http.Handler {
+	m := http.NewServeMux()
+	m.Handle("/", h)
+	m.HandleFunc("GET /v1/models", func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, `{"object":"list","data":[]}`) })
+	return m
+}
+
+func TestDoctorOnAnEndpointThatHangs(t *testing.T) {
+	address := serveSim(t, sim.Config{}, handle(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
+	consult(t, nil, "--upstream", address, "--timeout", "50ms").want(t, 1, "✗ request", "did not begin to answer in time")
+}
+
+func TestDoctorIsInterrupted(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	env := func(name string) (string, bool) { return map[string]string{"HOME": t.TempDir()}[name], name == "HOME" }
+	var out bytes.Buffer
+	if code := run(ctx, ctx, []string{"doctor", "--upstream", "http://127.0.0.1:1"}, stdio{strings.NewReader(""), &out, &out}, env); code != exitInterrupted {
+		t.Errorf("exit code %d, want %d:\n%s", code, exitInterrupted, &out)
+	}
+}
+
+func TestDoctorByAProxyOnTheWay(t *testing.T) {
+	way := serveSim(t, sim.Config{Engine: slowly(), Models: []string{"sim"}}, nil)
+	consult(t, nil, "--upstream", "http://endpoint.invalid", "--upstream-proxy", way).want(t, 0, "– connection by "+way, "✓ base path", "✓ chat ", "✓ gemini ")
+	consult(t, nil, "--upstream", "http://endpoint.invalid", "--upstream-proxy", "http://127.0.0.1:1").want(t, 1, "✗ request", "The proxy on the way to endpoint.invalid:80 cannot be used.")
+}
+
+// Anthropic's endpoint lists its models only to who names a version of its API.
+func TestDoctorNamesAnthropicsVersion(t *testing.T) {
+	const key = "sk-ant-api03-0123456789abcdef"
+	address := serveSim(t, sim.Config{Engine: slowly(), Models: []string{"claude-mini"}, Key: key}, func(h http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.Header.Get("Anthropic-Version") == "" {
+				w.WriteHeader(400)
+				io.WriteString(w, `{"type":"error","error":{"type":"invalid_request_error","message":"anthropic-version: header is required"}}`)
+				return
+			}
+			h.ServeHTTP(w, r)
+		})
+	})
+	consult(t, map[string]string{"ANTHROPIC_API_KEY": key, "ANTHROPIC_BASE_URL": address}, "--upstream", address, "--api", "messages").
+		want(t, 0, "✓ key $ANTHROPIC_API_KEY, sent as x-api-key", "✓ models 1 listed", "✓ messages 200")
 }
 
 // A dry run, and a run that cannot work, send nothing that a model answers.

@@ -98,8 +98,8 @@ func (v *visit) examine(ctx context.Context, d *diagnosis) error {
 		return errInterrupted
 	}
 	for _, name := range v.keys.held {
-		found = append(found, report.Finding{Mark: report.Skipped, Cells: []string{name,
-			fmt.Sprintf("not sent: it is not a key for %s; --key-env %s sends it", v.target.Hostname(), name)}})
+		found = append(found, report.Finding{Mark: report.Skipped, Cells: []string{name, "not sent"},
+			Notes: []string{fmt.Sprintf("It is plainly not a key for %s; --key-env %s sends it all the same.", v.target.Hostname(), name)}})
 	}
 	d.section("endpoint "+v.target.String(), nil, found)
 	if !reached {
@@ -199,13 +199,16 @@ type reply struct {
 	dated  bool          // it told its time
 }
 
+// askFor is the longest time of a request that no model answers.
+const askFor = 15 * time.Second
+
 // mostRead is how much of a list of models is read.
 const mostRead = 8 << 20
 
 // ask sends a request that costs nothing and reads its answer whole. Errors of
 // the connection are in the call, as its outcome.
 func (v *visit) ask(ctx context.Context, method string, u *url.URL, api wire.API, key credential, body string) *reply {
-	ctx, cancel := context.WithTimeout(ctx, v.f.timeout)
+	ctx, cancel := context.WithTimeout(ctx, min(v.f.timeout, askFor))
 	defer cancel()
 	r := &reply{call: v.call(api, wire.OpModels, method, u)}
 	meter := call.NewMeter(r.call, wire.For(api))
@@ -257,6 +260,21 @@ func (v *visit) head(req *http.Request, c *call.Call, key credential) {
 	if key.key != "" {
 		c.KeyFingerprint = "sent" // Explain asks whether any was
 	}
+}
+
+// advised is what a call's explanation says, with the name of the variable
+// that the key came from.
+func advised(c *call.Call, key credential) (what, next string) {
+	what, next = c.Explain()
+	if key.variable == "" {
+		return what, next
+	}
+	for _, p := range vendors {
+		for _, name := range p.keys {
+			next = strings.Replace(next, "whether "+name+" holds", "whether "+key.variable+" holds", 1)
+		}
+	}
+	return what, next
 }
 
 // innermost is an error without the URL around it.

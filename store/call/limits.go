@@ -18,22 +18,23 @@ type Limit struct {
 
 // String is the limit in a few words: "requests: 0 of 60 left, resets in 12s".
 func (l Limit) String() string {
-	text := l.What
-	if text == "" {
-		text = "limit"
+	name := l.What
+	if name == "" {
+		name = "limit"
 	}
+	var parts []string
 	switch {
 	case l.Remaining != "" && l.Most != "":
-		text += ": " + l.Remaining + " of " + l.Most + " left"
+		parts = append(parts, l.Remaining+" of "+l.Most+" left")
 	case l.Remaining != "":
-		text += ": " + l.Remaining + " left"
+		parts = append(parts, l.Remaining+" left")
 	case l.Most != "":
-		text += ": " + l.Most
+		parts = append(parts, l.Most)
 	}
 	if l.Reset > 0 {
-		text += ", resets in " + spell(l.Reset)
+		parts = append(parts, "resets in "+spell(l.Reset))
 	}
-	return text
+	return name + ": " + strings.Join(parts, ", ")
 }
 
 // Limits reads x-ratelimit-limit-<what> with its remaining and reset, and

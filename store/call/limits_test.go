@@ -23,7 +23,7 @@ func TestLimits(t *testing.T) {
 		{"Anthropic's", map[string]string{
 			"Anthropic-Ratelimit-Input-Tokens-Limit": "40000", "Anthropic-Ratelimit-Input-Tokens-Remaining": "0", "Anthropic-Ratelimit-Input-Tokens-Reset": "2026-12-01T10:00:42Z"},
 			[]string{"input-tokens: 0 of 40000 left, resets in 42s"}},
-		{"a subscription's, of which only the reset is told", map[string]string{"Anthropic-Ratelimit-Unified-5h-Reset": "1796126400"}, []string{"unified-5h, resets in 2h"}},
+		{"a subscription's, of which only the reset is told", map[string]string{"Anthropic-Ratelimit-Unified-5h-Reset": "1796126400"}, []string{"unified-5h: resets in 2h"}},
 		{"the only limit, in milliseconds since 1970", map[string]string{"X-Ratelimit-Limit": "20", "X-Ratelimit-Remaining": "0", "X-Ratelimit-Reset": "1796119245000"},
 			[]string{"limit: 0 of 20 left, resets in 45s"}},
 		{"a limit alone", map[string]string{"X-Ratelimit-Limit-Requests": "20"}, []string{"requests: 20"}},

@@ -38,8 +38,8 @@ func retryAfter(status int, h http.Header, now time.Time) time.Duration {
 }
 
 // limitReset reads x-ratelimit-reset-<what> (a duration as 1s, 6m0s, 20ms, or
-// seconds, or seconds or milliseconds since 1970) and anthropic-ratelimit-<what>-reset (RFC
-// 3339).
+// seconds, or seconds or milliseconds since 1970) and
+// anthropic-ratelimit-<what>-reset (RFC 3339).
 func limitReset(h http.Header, now time.Time) time.Duration {
 	var used, longest time.Duration
 	for name, values := range h {
