@@ -54,7 +54,8 @@ type exchange struct {
 func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) { p.carry(w, r, doorReverse, nil) }
 
 // carry carries one request, in the order in which things happen to it. origin
-// is where a forward proxy's client wants it to go; nil leaves that to weir.
+// is where a forward proxy's client wants it to go, and its user names what the
+// call belongs to; nil leaves that to weir.
 func (p *Proxy) carry(w http.ResponseWriter, r *http.Request, door string, origin *url.URL) {
 	x := &exchange{p: p, w: w, r: r, origin: origin, c: &call.Call{Side: call.Proxy, Door: door}}
 	x.c.Arrived = call.Now()
@@ -95,7 +96,15 @@ var errNoUpstream = errors.New("weir was started without --upstream, so it carri
 
 // readPath takes the tags off the request and names its API.
 func (x *exchange) readPath() {
-	t, rest := readTags(x.r.Header, x.r.URL.EscapedPath(), x.origin == nil)
+	t, rest := tags{}, x.r.URL.EscapedPath()
+	if x.origin == nil {
+		t, rest = readTags(x.r.Header, rest)
+	} else { // the path is the host's own
+		t, _ = readTags(x.r.Header, (&url.URL{Path: "/" + x.origin.User.Username()}).EscapedPath())
+		if t.from == "path" {
+			t.from = "proxy"
+		}
+	}
 	c := x.c
 	c.Scenario, c.ScenarioFrom = t.scenario, t.from
 	c.Run, c.Session, c.Turn, c.WarmUp, c.Labels = t.run, t.session, t.turn, t.warmUp, t.labels

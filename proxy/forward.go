@@ -125,7 +125,8 @@ func (d *forwardDoor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "weir wants its client token as the password of the proxy: http://weir:TOKEN@HOST:PORT", http.StatusProxyAuthRequired)
 		return
 	case r.Method != http.MethodConnect:
-		d.p.carry(w, r, doorForward, &url.URL{Scheme: r.URL.Scheme, Host: r.URL.Host})
+		user, _ := credentials(r)
+		d.p.carry(w, r, doorForward, &url.URL{Scheme: r.URL.Scheme, User: url.User(user), Host: r.URL.Host})
 		return
 	case r.ProtoMajor != 1: // the connection is shared with other requests
 		http.Error(w, "weir opens tunnels over HTTP/1.1 only", http.StatusNotImplemented)
@@ -137,19 +138,25 @@ func (d *forwardDoor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // admitted says whether a request may use the forward proxy: the client token
 // comes as any proxy's password does, or as it comes in the reverse door.
 func (d *forwardDoor) admitted(r *http.Request) bool {
-	if d.p.admitted(r) {
-		return true
-	}
+	_, password := credentials(r)
+	return d.p.admitted(r) || subtle.ConstantTimeCompare([]byte(password), []byte(d.p.ClientToken)) == 1
+}
+
+// credentials are the user and password in the proxy's URL as the client has
+// it. The password is the client token; the user may name what calls belong
+// to, as the beginning of a path does in the reverse door: s/refactor/r/7f3a.
+func credentials(r *http.Request) (user, password string) {
 	scheme, value, _ := strings.Cut(r.Header.Get("Proxy-Authorization"), " ")
-	token := strings.TrimSpace(value)
-	if strings.EqualFold(scheme, "basic") {
-		plain, err := base64.StdEncoding.DecodeString(token)
-		if err != nil {
-			return false
-		}
-		_, token, _ = strings.Cut(string(plain), ":")
+	value = strings.TrimSpace(value)
+	if !strings.EqualFold(scheme, "basic") {
+		return "", value
 	}
-	return subtle.ConstantTimeCompare([]byte(token), []byte(d.p.ClientToken)) == 1
+	plain, err := base64.StdEncoding.DecodeString(value)
+	if err != nil {
+		return "", ""
+	}
+	user, password, _ = strings.Cut(string(plain), ":")
+	return user, password
 }
 
 // own says whether a host and port are those that a request came to.
@@ -232,7 +239,8 @@ func (d *forwardDoor) connect(address string, ctx *goproxy.ProxyCtx) (*goproxy.C
 		return d.hijack(nil), address
 	}
 	host, port := splitAddress(address, "443")
-	origin := &url.URL{Scheme: "https", Host: net.JoinHostPort(host, port)}
+	user, _ := credentials(r)
+	origin := &url.URL{Scheme: "https", User: url.User(user), Host: net.JoinHostPort(host, port)}
 	if port == "443" {
 		origin.Host = strings.TrimSuffix(origin.Host, ":443")
 	}

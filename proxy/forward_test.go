@@ -267,6 +267,33 @@ func TestForwardProxyWantsTheTokenAsItsPassword(t *testing.T) {
 	}
 }
 
+func TestUserOfTheProxyNamesWhatCallsBelongTo(t *testing.T) {
+	up := upstreamOf(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Proxy-Authorization") != "" {
+			t.Error("the proxy's user reached the upstream")
+		}
+	})
+	f := startForwarding(t, up, nil)
+	n := 0
+	for user, want := range map[string]string{"s/重构 1/r/7f3a": "重构-1 by proxy in 7f3a", "r/7f3a": "untagged by default in 7f3a", "weir": "untagged by default in "} {
+		via, _ := url.Parse(f.url)
+		via.User = url.UserPassword(user, "x")
+		for _, scheme := range []string{"http", "https"} {
+			client := f.through(t, false)
+			client.Transport.(*http.Transport).Proxy = http.ProxyURL(via)
+			resp, err := client.Get(scheme + "://api.provider.test/v1/models")
+			if err != nil {
+				t.Fatal(err)
+			}
+			resp.Body.Close()
+			n++
+			if c := f.call(t, n); c.Scenario+" by "+c.ScenarioFrom+" in "+c.Run != want {
+				t.Errorf("%s with user %q: %q by %q in %q, want %s", scheme, user, c.Scenario, c.ScenarioFrom, c.Run, want)
+			}
+		}
+	}
+}
+
 func TestDialErrorOfATunnelIsToldWithStatus502(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

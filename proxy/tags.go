@@ -33,12 +33,9 @@ type tags struct {
 }
 
 // readTags reads the tags of a request and gives its path, escaped, without
-// the prefix that holds some of them; prefixed says that it may have one.
-func readTags(h http.Header, escaped string, prefixed bool) (t tags, rest string) {
-	rest = escaped
-	if prefixed {
-		t.scenario, t.run, rest = pathTags(escaped)
-	}
+// the prefix that holds some of them.
+func readTags(h http.Header, escaped string) (t tags, rest string) {
+	t.scenario, t.run, rest = pathTags(escaped)
 	if t.scenario != "" {
 		t.from = "path"
 	}

@@ -94,7 +94,7 @@ type Call struct {
 	// Where it belongs.
 	Run          string
 	Scenario     string
-	ScenarioFrom string // how the scenario was found: "header", "path", "rule", "default", "automatic"
+	ScenarioFrom string // how the scenario was found: "header", "path", "proxy", "rule", "default", "automatic"
 	Session      string
 	SessionFrom  string        // how the session was found: "weir", "header", "body", "response", "conversation"
 	Turn         int           // from 1
