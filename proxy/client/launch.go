@@ -37,6 +37,12 @@ type Way struct {
 	// WebSocket says that Codex may open WebSockets to what stands behind: its
 	// provider takes them, and where nobody does Codex tries for seven seconds.
 	WebSocket bool
+
+	// Proxy is the URL by which programs use weir as their proxy, and then no
+	// base URL is set. CAFile holds the certificate of weir's authority, Bundle
+	// that and all others that programs trust: some take another file in the
+	// place of all, others beside.
+	Proxy, CAFile, Bundle string
 }
 
 // At is the way to a proxy that takes every family's requests below one base
@@ -161,7 +167,11 @@ func Launch(way Way, command, env []string) (args, environ, notes []string) {
 			args = slices.Insert(args, at+1, codexOverrides(base, way.WebSocket, environ)...)
 		}
 	}
-	return args, environ, cautions(name, environ, way)
+	notes = cautions(name, environ, way)
+	if way.Proxy != "" {
+		environ = throughProxy(environ, way)
+	}
+	return args, environ, notes
 }
 
 // codexOverrides tell Codex where to go. With a key in its variable weir is a
@@ -176,6 +186,21 @@ func codexOverrides(base string, webSocket bool, env []string) []string {
 		"-c", `model_providers.weir={name="weir",base_url=` + strconv.Quote(base) +
 			`,env_key="OPENAI_API_KEY",wire_api="responses",supports_websockets=` + strconv.FormatBool(webSocket) + `}`,
 	}
+}
+
+// throughProxy has programs use weir as their proxy, and trust it.
+func throughProxy(env []string, way Way) []string {
+	for _, v := range [][2]string{
+		{"HTTPS_PROXY", way.Proxy}, {"https_proxy", way.Proxy},
+		{"NODE_USE_ENV_PROXY", "1"},         // Node's own client heeds the proxy only then
+		{"NODE_EXTRA_CA_CERTS", way.CAFile}, // beside Node's own
+		{"CODEX_CA_CERTIFICATE", way.CAFile},
+		{"SSL_CERT_FILE", way.Bundle}, // OpenSSL, Go, rustls, Bun, httpx
+		{"REQUESTS_CA_BUNDLE", way.Bundle}, {"CURL_CA_BUNDLE", way.Bundle},
+	} {
+		env = set(env, v[0], v[1])
+	}
+	return env
 }
 
 // pastProxies keeps clients from looking for weir behind a proxy. Programs read
@@ -219,6 +244,9 @@ func without(list string, hosts []string) string {
 
 // cautions say what in a client's surroundings sends its calls past the proxy.
 func cautions(name string, env []string, way Way) (notes []string) {
+	if extra := value(env, "NODE_EXTRA_CA_CERTS"); way.Proxy != "" && extra != "" {
+		notes = append(notes, "NODE_EXTRA_CA_CERTS is "+extra+": its certificates are not trusted meanwhile, since Node takes one such file, and weir's is another")
+	}
 	switch name {
 	case "claude-code":
 		for _, cloud := range []string{"CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX", "CLAUDE_CODE_USE_FOUNDRY"} {
@@ -227,12 +255,18 @@ func cautions(name string, env []string, way Way) (notes []string) {
 			}
 		}
 	case "gemini-cli":
+		if way.Proxy != "" {
+			break // whose host is known, whichever login
+		}
 		if on := value(env, "GOOGLE_GENAI_USE_VERTEXAI"); on != "" && on != "0" && on != "false" {
 			notes = append(notes, "GOOGLE_GENAI_USE_VERTEXAI is set: Gemini CLI then goes to Vertex, past weir")
 		} else if value(env, "GEMINI_API_KEY") == "" {
 			notes = append(notes, "GEMINI_API_KEY is not set: with a Google login Gemini CLI goes past weir")
 		}
 	case "cline":
+		if way.Proxy != "" {
+			break
+		}
 		notes = append(notes, "Cline takes its base URL from its settings alone; while a weir proxy runs: cline auth openai-compatible -k KEY -m MODEL -b "+way.Base[OpenAI])
 	}
 	return notes

@@ -183,3 +183,32 @@ func TestWhatACommandSpeaks(t *testing.T) {
 		t.Error("a provider's host is not known as such, or another is")
 	}
 }
+
+func TestLaunchThroughTheProxySetsNoBaseURL(t *testing.T) {
+	way := Way{Proxy: "http://s%2Ffix:x@127.0.0.1:9", CAFile: "/ca/ca.pem", Bundle: "/ca/ca-bundle.pem"}
+	env := []string{"ANTHROPIC_BASE_URL=https://gateway", "HTTPS_PROXY=http://old:3128", "NODE_EXTRA_CA_CERTS=/corp.pem", "NO_PROXY=intern"}
+	args, got, notes := Launch(way, []string{"claude", "-p", "hi"}, env)
+	want := []string{
+		"ANTHROPIC_BASE_URL=https://gateway", "NO_PROXY=intern,127.0.0.1,localhost", "no_proxy=intern,127.0.0.1,localhost",
+		"CLAUDE_CODE_GATEWAY_HINT_HEADERS=1", "HTTPS_PROXY=" + way.Proxy, "https_proxy=" + way.Proxy, "NODE_USE_ENV_PROXY=1",
+		"NODE_EXTRA_CA_CERTS=/ca/ca.pem", "CODEX_CA_CERTIFICATE=/ca/ca.pem", "SSL_CERT_FILE=/ca/ca-bundle.pem",
+		"REQUESTS_CA_BUNDLE=/ca/ca-bundle.pem", "CURL_CA_BUNDLE=/ca/ca-bundle.pem",
+	}
+	slices.Sort(want)
+	slices.Sort(got)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("environment (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"claude", "-p", "hi"}, args); diff != "" {
+		t.Errorf("arguments (-want +got):\n%s", diff)
+	}
+	if len(notes) != 1 || !strings.Contains(notes[0], "/corp.pem") {
+		t.Errorf("the user's own certificates are lost without a word: %q", notes)
+	}
+	for _, command := range []string{"codex", "gemini", "cline"} {
+		args, _, notes := Launch(way, []string{command}, nil)
+		if len(args) != 1 || len(notes) != 0 {
+			t.Errorf("%s: %q with the notes %q", command, args, notes)
+		}
+	}
+}
