@@ -28,6 +28,9 @@ type door struct {
 
 	webSocket bool // Codex's provider stands behind it
 
+	// Of a forward proxy, which has no bases.
+	caFile, bundle string
+
 	settle func(run string, since time.Time) // waits until the calls of a command that ended are written
 	close  func() error
 }
@@ -37,6 +40,15 @@ func (d *door) way(scenario, run string) client.Way {
 	tags := "/r/" + run
 	if scenario != "" {
 		tags = "/s/" + url.PathEscape(scenario) + tags
+	}
+	if d.caFile != "" {
+		u, err := url.Parse(d.base)
+		if err != nil {
+			panic(err) // it is weir's own
+		}
+		user, _ := url.PathUnescape(tags[1:])
+		u.User = url.UserPassword(user, "weir")
+		return client.Way{Proxy: u.String(), CAFile: d.caFile, Bundle: d.bundle}
 	}
 	w := client.Way{Base: map[client.Family]string{}, WebSocket: d.webSocket}
 	for family, rest := range d.bases {
@@ -61,6 +73,9 @@ func (a *app) findDoor(ctx context.Context, command []string, f execFlags) (*doo
 		if database, err = store.DefaultPath(a.env); err != nil {
 			return nil, usage(err)
 		}
+	}
+	if f.door == "forward" {
+		return a.ownForwardDoor(ctx, f.db, asked)
 	}
 	for _, r := range a.runningProxies(ctx) {
 		if r.ClientToken || !sameFile(database, r.Database) {
@@ -187,23 +202,67 @@ func (a *app) ownDoor(ctx context.Context, command []string, database string, as
 			d.bases[e.Family] = prefix + e.Suffix
 		}
 	}
-	for i := range upstreams {
-		// The command itself would go that way.
-		way, err := http.ProxyFromEnvironment(&http.Request{URL: upstreams[i].URL})
-		if err != nil {
-			return nil, usagef("the proxy on the way to %s: %w", upstreams[i].Name, err)
-		}
-		upstreams[i].Proxy = way
+	if err := asTheCommandWould(upstreams); err != nil {
+		return nil, err
 	}
-	s, err := a.openStack(ctx, database)
+	return d, a.serveDoor(ctx, d, database, upstreams, nil)
+}
+
+// ownForwardDoor serves a forward proxy in this process. What is asked for
+// stands in the place of all hosts that are measured.
+func (a *app) ownForwardDoor(ctx context.Context, database string, asked []upstreamFlag) (*door, error) {
+	var upstreams []proxy.Upstream
+	for _, u := range asked {
+		up, err := u.upstream(a.env)
+		if err != nil {
+			return nil, err
+		}
+		up.Hosts = append(up.Hosts, proxy.KnownHosts()...)
+		upstreams = append(upstreams, up)
+	}
+	direct := []proxy.Upstream{{Name: "elsewhere", URL: &url.URL{Scheme: "https", Host: "api.example"}}}
+	if err := errors.Join(asTheCommandWould(upstreams), asTheCommandWould(direct)); err != nil {
+		return nil, err
+	}
+	folder, err := caFolder(a.env)
 	if err != nil {
 		return nil, err
 	}
+	authority, err := proxy.OpenAuthority(folder)
+	if err != nil {
+		return nil, err
+	}
+	d := &door{caFile: authority.Path()}
+	if d.bundle, err = proxy.Bundle(folder); err != nil {
+		return nil, err
+	}
+	return d, a.serveDoor(ctx, d, database, upstreams, forwardDoor(folder, nil, "", direct[0].Proxy))
+}
+
+// asTheCommandWould has the upstreams reached by the way that the command
+// itself would go.
+func asTheCommandWould(upstreams []proxy.Upstream) error {
+	for i := range upstreams {
+		way, err := http.ProxyFromEnvironment(&http.Request{URL: upstreams[i].URL})
+		if err != nil {
+			return usagef("the proxy on the way to %s: %w", upstreams[i].Name, err)
+		}
+		upstreams[i].Proxy = way
+	}
+	return nil
+}
+
+// serveDoor serves a proxy in this process, on a port of its own.
+func (a *app) serveDoor(ctx context.Context, d *door, database string, upstreams []proxy.Upstream, forward *proxy.Forward) error {
+	s, err := a.openStack(ctx, database)
+	if err != nil {
+		return err
+	}
 	p := s.proxy(upstreams)
-	p.Log = a.logger(false)
+	p.Log, p.Forward = a.logger(false), forward
 	base, stop, err := serveInside(p)
 	if err != nil {
-		return nil, errors.Join(err, s.close())
+		return errors.Join(err, s.close())
 	}
 	d.base, d.database = base, s.path()
 	d.settle = func(string, time.Time) {
@@ -214,7 +273,7 @@ func (a *app) ownDoor(ctx context.Context, command []string, database string, as
 		stop()
 		return s.close()
 	}
-	return d, nil
+	return nil
 }
 
 // settleWithin is how long a running proxy may take to write the calls of a

@@ -25,6 +25,7 @@ import (
 type execFlags struct {
 	scenario string
 	upstream string
+	door     string
 	db       string
 	json     bool
 	summary  string
@@ -48,6 +49,7 @@ provider's own.`,
 		Example: `  weir exec -- claude
   weir exec --scenario refactor -- codex exec "tidy up main.go"
   weir exec --upstream http://127.0.0.1:8000 -- python agent.py
+  weir exec --door forward -- my-agent    (which has no setting for a base URL)
   weir exec --quiet --summary cost.json -- npx @google/gemini-cli -p hello`,
 		Args: wantArgs(1, -1, "the command to run"),
 		RunE: func(c *cobra.Command, args []string) error { return a.runExec(c.Context(), args, f) },
@@ -56,6 +58,7 @@ provider's own.`,
 	fl.SetInterspersed(false) // what follows the command is the command's
 	fl.StringVarP(&f.scenario, "scenario", "s", "", "scenario of its calls (default: the proxy's)")
 	fl.StringVarP(&f.upstream, "upstream", "u", "", "endpoint that its requests go to, whichever API they speak")
+	fl.StringVar(&f.door, "door", "reverse", "how the command finds weir: reverse, by its base URL, or forward, by HTTPS_PROXY and weir's CA")
 	fl.StringVar(&f.db, "db", "", "database file (default: weir.db in the user's data folder)")
 	fl.BoolVar(&f.json, "json", false, "say what it cost as JSON, the contract of store/report/REPORT.md")
 	fl.StringVar(&f.summary, "summary", "", "write what it cost to this file, as JSON")
@@ -67,6 +70,9 @@ func (a *app) runExec(ctx context.Context, command []string, f execFlags) error 
 	scenario := proxy.ScenarioName(f.scenario)
 	if scenario == "" && f.scenario != "" {
 		return usagef("--scenario %q: want a name, as refactor", f.scenario)
+	}
+	if f.door != "reverse" && f.door != "forward" {
+		return usagef("--door %s: want reverse or forward", f.door)
 	}
 	if err := findCommand(command[0]); err != nil {
 		return err

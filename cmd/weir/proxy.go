@@ -27,6 +27,8 @@ type proxyFlags struct {
 	loadModel      string
 	scenario       string
 	keyEnvs        []string
+	forward        bool
+	measure        []string
 	caFile         string
 	upstreamProxy  string
 	grace          time.Duration
@@ -59,6 +61,8 @@ requests and lets the streams under way end; a second Ctrl-C ends them.`,
 	fl.StringVar(&f.loadModel, "load-model", "", "load model whose match rules give requests their scenario")
 	fl.StringVar(&f.scenario, "scenario", "", "scenario of requests that nothing names; weir tag switches it (default: untagged)")
 	fl.StringArrayVar(&f.keyEnvs, "key-env", nil, "variable that holds a key to send in the place of the clients' own; may be repeated, and calls are spread over them")
+	fl.BoolVar(&f.forward, "forward", true, "be a forward proxy too, for tools without a base URL: see weir ca")
+	fl.StringArrayVar(&f.measure, "measure", nil, "host whose calls are measured when weir is the forward proxy, as *.example.com; may be repeated (default: the known providers; the upstreams' own always are)")
 	fl.StringVar(&f.caFile, "ca-file", "", "PEM certificates to trust for upstreams, beside the system's")
 	fl.StringVar(&f.upstreamProxy, "upstream-proxy", "", "proxy on the way to the upstreams; HTTPS_PROXY is not read")
 	fl.DurationVar(&f.grace, "grace", 30*time.Second, "how long streams under way may take to end after a first Ctrl-C")
@@ -72,19 +76,16 @@ requests and lets the streams under way end; a second Ctrl-C ends them.`,
 
 // proxyUpstreams turns the flags that speak of upstreams into the proxy's own.
 func (f *proxyFlags) proxyUpstreams(env environment) ([]proxy.Upstream, error) {
-	if len(f.upstreams) == 0 {
+	if len(f.upstreams) == 0 && len(f.measure) == 0 {
 		return nil, usage(&hinted{errors.New("proxy: no --upstream: where should requests go?"), "weir proxy --upstream https://api.anthropic.com"})
 	}
 	parsed, err := parseUpstreams(f.upstreams)
 	if err != nil {
 		return nil, err
 	}
-	var way *url.URL
-	if f.upstreamProxy != "" {
-		way, err = url.Parse(f.upstreamProxy)
-		if err != nil || way.Host == "" {
-			return nil, usagef("--upstream-proxy: not a URL; want http://HOST:PORT")
-		}
+	way, err := f.way()
+	if err != nil {
+		return nil, err
 	}
 	if f.caFile != "" {
 		if err := readable(f.caFile); err != nil {
@@ -92,8 +93,8 @@ func (f *proxyFlags) proxyUpstreams(env environment) ([]proxy.Upstream, error) {
 		}
 	}
 	var all []proxy.Upstream
-	if len(f.keyEnvs) > 0 && len(parsed) > 1 {
-		return nil, usagef("--key-env: of several upstreams, say whose key it is: --upstream NAME=URL,key-env=%s", f.keyEnvs[0])
+	if len(f.keyEnvs) > 0 && len(parsed) != 1 {
+		return nil, usagef("--key-env: say whose key it is: --upstream NAME=URL,key-env=%s", f.keyEnvs[0])
 	}
 	for _, u := range parsed {
 		u.KeyEnvs = append(u.KeyEnvs, f.keyEnvs...)
@@ -105,10 +106,38 @@ func (f *proxyFlags) proxyUpstreams(env environment) ([]proxy.Upstream, error) {
 		all = append(all, up)
 	}
 	// A proxy that serves nobody finds what is wrong before anything is opened.
-	if _, err := (&proxy.Proxy{Upstreams: slices.Clone(all)}).Handler(); err != nil {
+	if _, err := (&proxy.Proxy{Upstreams: slices.Clone(all), Forward: &proxy.Forward{Hosts: f.measure}}).Handler(); err != nil {
 		return nil, usage(err)
 	}
 	return all, nil
+}
+
+// way is the proxy on the way to the upstreams; nil when there is none.
+func (f *proxyFlags) way() (*url.URL, error) {
+	if f.upstreamProxy == "" {
+		return nil, nil
+	}
+	way, err := url.Parse(f.upstreamProxy)
+	if err != nil || way.Host == "" {
+		return nil, usagef("--upstream-proxy: not a URL; want http://HOST:PORT")
+	}
+	return way, nil
+}
+
+// forwardDoor makes the proxy a forward proxy too, unless that is not wanted.
+func (f *proxyFlags) forwardDoor(a *app) (*proxy.Forward, error) {
+	if !f.forward {
+		if len(f.measure) > 0 {
+			return nil, usagef("--measure is for the forward proxy, which --forward=false leaves out")
+		}
+		return nil, nil
+	}
+	folder, err := caFolder(a.env)
+	if err != nil {
+		return nil, err
+	}
+	way, err := f.way()
+	return forwardDoor(folder, f.measure, f.caFile, way), err
 }
 
 // clientToken reads what remote clients must send; empty when there is none.
@@ -128,6 +157,10 @@ func (a *app) runProxy(ctx context.Context, f proxyFlags) error {
 		return usagef("--grace %s: want 0 or more", f.grace)
 	}
 	upstreams, err := f.proxyUpstreams(a.env)
+	if err != nil {
+		return err
+	}
+	forward, err := f.forwardDoor(a)
 	if err != nil {
 		return err
 	}
@@ -154,12 +187,13 @@ func (a *app) runProxy(ctx context.Context, f proxyFlags) error {
 		return err
 	}
 	p := s.proxy(upstreams)
+	p.Forward = forward
 	p.ClientToken, p.Log, p.Scenario = token, a.logger(f.verbose), f.scenario
 	p.HoldBody, p.MaxHeaderBytes = int64(f.holdBody)<<20, f.maxHeader<<10
 	if rules != nil {
 		p.Match = rules.Match
 	}
-	a.banner(l.Addr(), upstreams, s)
+	a.banner(l.Addr(), upstreams, forward != nil, s)
 	control, err := a.serveControl(s.status(l.Addr(), p), p, s.tracing.Provider.ForceFlush)
 	if err != nil {
 		fmt.Fprintf(a.err, "! weir tag and weir exec will not find this proxy: %v\n", err)
@@ -233,7 +267,7 @@ func short(err error) error {
 }
 
 // banner says where weir listens, and how to point tools at it.
-func (a *app) banner(at net.Addr, upstreams []proxy.Upstream, s *stack) {
+func (a *app) banner(at net.Addr, upstreams []proxy.Upstream, forward bool, s *stack) {
 	base := "http://" + at.String()
 	fmt.Fprintf(a.out, "weir listens on %s\n", base)
 	for _, u := range upstreams {
@@ -262,6 +296,9 @@ func (a *app) banner(at net.Addr, upstreams []proxy.Upstream, s *stack) {
 		for _, text := range lines.Text {
 			fmt.Fprintf(a.out, "  # %s\n  %s\n", lines.Client, text)
 		}
+	}
+	if forward {
+		fmt.Fprintf(a.out, "  # What has no such setting\n  HTTPS_PROXY=%s, and weir's CA: weir ca\n", base)
 	}
 	for _, name := range []string{"HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"} {
 		if proxied, _ := a.env(name); proxied != "" {
