@@ -25,6 +25,7 @@ type Sim struct {
 	stop    context.CancelFunc
 	serial  atomic.Uint64
 	active  atomic.Int64
+	prompts promptFaults
 }
 
 // New starts the engine of an endpoint; Close ends it.
@@ -62,6 +63,7 @@ type exchange struct {
 	rec    *Record
 	rng    *rand.Rand
 	fault  *Fault
+	script *script // nil when the prompt has none
 }
 
 // ServeHTTP answers one request.
@@ -131,7 +133,18 @@ func (x *exchange) handle(body []byte) {
 		x.fail(http.StatusTooManyRequests, "rate_limit_error", "rate_limit_exceeded", "too many requests in flight")
 		return
 	}
-	if x.fault = pick(x.s.c.Faults, x.rng); x.fault != nil {
+	x.fault = pick(x.s.c.Faults, x.rng)
+	if x.s.c.Script {
+		var err error
+		if x.script, err = readScript(&x.req); err != nil {
+			x.fail(http.StatusBadRequest, "invalid_request_error", "", err.Error())
+			return
+		}
+		if x.script != nil && x.s.prompts.due(x.script) {
+			x.fault = x.script.fault
+		}
+	}
+	if x.fault != nil {
 		x.rec.Fault = x.fault.Kind
 	}
 	if !x.refused() {
