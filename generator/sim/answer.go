@@ -229,6 +229,9 @@ func (a *answer) collect() {
 	if !x.s.c.NoUsage {
 		answer.Usage = a.counted()
 	}
+	if x.thread != nil {
+		x.thread.reply = answer.Parts
+	}
 	body := x.format.AppendAnswer(nil, &answer)
 	if x.rec.Fault == "cut" {
 		x.w.Header().Set("Content-Type", "application/json")
@@ -237,6 +240,7 @@ func (a *answer) collect() {
 		_ = x.out.Flush()
 		x.breakOff()
 	}
+	x.keepThread()
 	x.whole(http.StatusOK, body)
 }
 

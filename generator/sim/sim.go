@@ -26,6 +26,7 @@ type Sim struct {
 	serial  atomic.Uint64
 	active  atomic.Int64
 	prompts promptFaults
+	threads threads
 }
 
 // New starts the engine of an endpoint; Close ends it.
@@ -64,6 +65,7 @@ type exchange struct {
 	rng    *rand.Rand
 	fault  *Fault
 	script *script // nil when the prompt has none
+	thread *thread // nil when the conversation is not held
 }
 
 // ServeHTTP answers one request.
@@ -131,6 +133,9 @@ func (x *exchange) handle(body []byte) {
 	case x.s.c.HiddenLimit > 0 && x.s.active.Load() > int64(x.s.c.HiddenLimit):
 		x.w.Header().Set("Retry-After", "1")
 		x.fail(http.StatusTooManyRequests, "rate_limit_error", "rate_limit_exceeded", "too many requests in flight")
+		return
+	}
+	if !x.joinThread(body) {
 		return
 	}
 	x.fault = pick(x.s.c.Faults, x.rng)
