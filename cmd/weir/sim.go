@@ -22,7 +22,6 @@ type simFlags struct {
 	allowRemote bool
 	preset      string
 	faults      []string
-	keyEnv      string
 	usage       bool
 	log         string
 	config      sim.Config
@@ -40,7 +39,11 @@ so much a token unless the prefix cache holds them, and a step of the batch
 takes longer the more sequences are in it.
 
 Faults are KIND:SHARE or KIND:SHARE:TIME:
-` + indent(sim.FaultHelp()),
+` + indent(sim.FaultHelp()) + `
+
+With --script a prompt may say what its answer is, so that a client can be led
+through a turn, tools and all:
+` + indent(sim.ScriptHelp()),
 		Example: `  weir sim
   weir sim --listen 127.0.0.1:9001 --preset large --fault 429:1%,stall:1%:3s
   weir sim --log truth.jsonl --seed 7`,
@@ -53,8 +56,9 @@ Faults are KIND:SHARE or KIND:SHARE:TIME:
 	fl.StringVar(&f.preset, "preset", "small", "engine: "+strings.Join(sim.Presets(), " or "))
 	fl.StringArrayVar(&f.faults, "fault", nil, "faults by share of requests, as 429:1%,stall:1%:3s; may be repeated")
 	fl.BoolVar(&f.usage, "usage", true, "report token usage; --usage=false: say nothing of tokens")
-	fl.StringVar(&f.keyEnv, "key-env", "", "variable that holds the key which requests must carry (default: any key does, and none)")
+	fl.BoolVar(&f.config.Script, "script", false, "follow the directives in prompts, as [[say TEXT]]")
 	fl.StringVar(&f.log, "log", "", "write what was sent and when, a JSON line a request, to this file")
+	fl.StringVar(&f.config.Key, "key", "", "API key that requests must carry (default: any will do)")
 	fl.Uint64Var(&f.config.Seed, "seed", 0, "seed of every random choice")
 	fl.StringSliceVar(&f.config.Models, "models", nil, "models that exist (default: all)")
 	fl.Float64Var(&f.config.StopShare, "stop-share", 0, "share of answers that end of themselves before max_tokens, 0 to 1; the others use it up")
@@ -116,11 +120,6 @@ func (a *app) runSim(ctx context.Context, f simFlags, fl *pflag.FlagSet) error {
 	config, err := f.simConfig(fl.Changed)
 	if err != nil {
 		return err
-	}
-	if f.keyEnv != "" {
-		if config.Key, _ = a.env(f.keyEnv); config.Key == "" {
-			return usagef("--key-env %s: the variable is empty; put the key into it that requests must carry", f.keyEnv)
-		}
 	}
 	l, err := listen(f.listen, f.allowRemote)
 	if err != nil {

@@ -22,8 +22,12 @@ type plan struct {
 	finish    string
 }
 
-// plan draws the answer; room is how many tokens the engine can hold.
-func (x *exchange) plan(room int) plan {
+// drawn draws the answer and who says it, unless the prompt has a script; room
+// is how many tokens the engine can hold.
+func (x *exchange) drawn(room int) (plan, *speaker) {
+	if x.script != nil {
+		return x.scripted(room)
+	}
 	p := plan{tokens: stopAfter + x.rng.IntN(2*stopAfter), finish: "stop"}
 	if x.req.MaxTokens.Known {
 		// The whole budget is used, so that a load model's answers are as long
@@ -44,7 +48,7 @@ func (x *exchange) plan(room int) plan {
 		p.call = min(max((p.tokens-p.reasoning)/2, 1), 64)
 		p.finish = "tool"
 	}
-	return p
+	return p, x.s.words.speaker(chinese(&x.req), x.rng.Uint64())
 }
 
 // generate answers a request for tokens.
@@ -56,7 +60,7 @@ func (x *exchange) generate() {
 			fmt.Sprintf("the prompt has %d tokens; this endpoint holds %d together with the answer", input, x.s.engine.KVTokens))
 		return
 	}
-	p := x.plan(room)
+	p, speaker := x.drawn(room)
 	d := demand{input: input, output: p.tokens, prompt: newPrompt(promptBytes(&x.req))}
 	switch x.rec.Fault {
 	case "slow":
@@ -71,7 +75,7 @@ func (x *exchange) generate() {
 	if x.route.API == wire.Messages {
 		usage.CacheWrite = wire.N(0)
 	}
-	a := &answer{x: x, seq: seq, plan: p, usage: usage, speaker: x.s.words.speaker(chinese(&x.req), x.rng.Uint64())}
+	a := &answer{x: x, seq: seq, plan: p, usage: usage, speaker: speaker}
 	if x.req.Stream {
 		a.stream()
 	} else {
@@ -174,7 +178,11 @@ func (a *answer) piece(n int) (what What, text string, begins bool) {
 	case a.plan.call == 0 || a.said <= callFrom:
 		return Text, text, false
 	}
-	text, begins = plain(text), before <= callFrom
+	begins = before <= callFrom
+	if a.x.script != nil {
+		return ToolCall, text, begins
+	}
+	text = plain(text)
 	if begins {
 		text = `{"input":"` + text
 	}
@@ -221,6 +229,9 @@ func (a *answer) collect() {
 	if !x.s.c.NoUsage {
 		answer.Usage = a.counted()
 	}
+	if x.thread != nil {
+		x.thread.reply = answer.Parts
+	}
 	body := x.format.AppendAnswer(nil, &answer)
 	if x.rec.Fault == "cut" {
 		x.w.Header().Set("Content-Type", "application/json")
@@ -229,10 +240,16 @@ func (a *answer) collect() {
 		_ = x.out.Flush()
 		x.breakOff()
 	}
+	x.keepThread()
 	x.whole(http.StatusOK, body)
 }
 
 // tool draws the tool that is called.
-func (x *exchange) tool() string { return x.req.Tools[x.rng.IntN(len(x.req.Tools))].Name }
+func (x *exchange) tool() string {
+	if x.script != nil {
+		return x.script.tool
+	}
+	return x.req.Tools[x.rng.IntN(len(x.req.Tools))].Name
+}
 
 var simulatedFailure = &wire.Error{Status: 500, Type: "api_error", Message: "simulated: the model failed"}

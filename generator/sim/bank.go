@@ -37,6 +37,7 @@ type speaker struct {
 	bank   *bank
 	pieces []string
 	at     int
+	whole  bool // pieces are never cut
 }
 
 func (b *bank) speaker(chinese bool, offset uint64) *speaker {
@@ -44,7 +45,17 @@ func (b *bank) speaker(chinese bool, offset uint64) *speaker {
 	if chinese {
 		pieces = b.chinese
 	}
-	return &speaker{b, pieces, int(offset % uint64(len(pieces)))}
+	return &speaker{bank: b, pieces: pieces, at: int(offset % uint64(len(pieces)))}
+}
+
+// reader reads exactly one text, and tells how many tokens it says so in.
+func (b *bank) reader(text string) (*speaker, int) {
+	s, tokens := &speaker{bank: b, whole: true}, 0
+	for piece, n := range b.tok.Pieces(text, b.step) {
+		s.pieces = append(s.pieces, piece)
+		tokens += min(n, b.step)
+	}
+	return s, tokens
 }
 
 // next gives the next piece: of a whole step's tokens, or, at an answer's end,
@@ -52,7 +63,7 @@ func (b *bank) speaker(chinese bool, offset uint64) *speaker {
 func (s *speaker) next(n int) string {
 	piece := s.pieces[s.at]
 	s.at = (s.at + 1) % len(s.pieces)
-	if n >= s.bank.step {
+	if n >= s.bank.step || s.whole {
 		return piece
 	}
 	for part := range s.bank.tok.Pieces(piece, n) {

@@ -29,7 +29,8 @@ type Config struct {
 	WriteSplit  int           // cut every write into pieces of so many bytes; 0: one event a write
 	HoldHead    bool          // send the response's headers with the first token, not at once
 	Faults      []Fault
-	HiddenLimit int // requests in flight above which it answers 429; 0: none
+	HiddenLimit int  // requests in flight above which it answers 429; 0: none
+	Script      bool // follow the directives in prompts that ScriptHelp lists
 	Seed        uint64
 
 	// Log takes the record of each request when it has ended; nil: nobody

@@ -27,6 +27,8 @@ type Sim struct {
 	serial  atomic.Uint64
 	active  atomic.Int64
 	sockets sync.WaitGroup
+	prompts promptFaults
+	threads threads
 }
 
 // New starts the engine of an endpoint; Close ends it.
@@ -65,7 +67,9 @@ type exchange struct {
 	rec    *Record
 	rng    *rand.Rand
 	fault  *Fault
-	silent bool // nothing shall be generated
+	silent bool    // nothing shall be generated
+	script *script // nil when the prompt has none
+	thread *thread // nil when the conversation is not held
 }
 
 // ServeHTTP answers one request.
@@ -147,7 +151,21 @@ func (x *exchange) handle(body []byte) {
 		x.fail(http.StatusTooManyRequests, "rate_limit_error", "rate_limit_exceeded", "too many requests in flight")
 		return
 	}
-	if x.fault = pick(x.s.c.Faults, x.rng); x.fault != nil {
+	if !x.joinThread(body) {
+		return
+	}
+	x.fault = pick(x.s.c.Faults, x.rng)
+	if x.s.c.Script {
+		var err error
+		if x.script, err = readScript(&x.req); err != nil {
+			x.fail(http.StatusBadRequest, "invalid_request_error", "", err.Error())
+			return
+		}
+		if x.script != nil && x.s.prompts.due(x.script) {
+			x.fault = x.script.fault
+		}
+	}
+	if x.fault != nil {
 		x.rec.Fault = x.fault.Kind
 	}
 	switch {

@@ -53,6 +53,7 @@ func (a *answer) stream() {
 	if a.x.route.API == wire.Gemini && a.plan.call > 0 {
 		held = wire.KindTool // a call is told whole, at its end
 	}
+	a.x.keepThread() // first: the client may go on from it at once
 	if a.emit(Closing, held, a.w.Close(a.buf[:0], a.plan.finish, a.counted())) {
 		a.finish()
 	}
@@ -89,14 +90,15 @@ func (a *answer) reports() bool {
 // event is what is written for the n tokens of a step.
 func (a *answer) event(n int) (What, []byte) {
 	what, text, begins := a.piece(n)
+	id, name := "", ""
+	if begins {
+		id, name = "call_"+a.x.rec.ID, a.x.tool()
+	}
+	a.x.thread.hear(outputs[what], id, name, text)
 	switch what {
 	case Reasoning:
 		a.buf = a.w.Reasoning(a.buf[:0], text)
 	case ToolCall:
-		id, name := "", ""
-		if begins {
-			id, name = "call_"+a.x.rec.ID, a.x.tool()
-		}
 		a.buf = a.w.Tool(a.buf[:0], id, name, text)
 	default:
 		a.buf = a.w.Text(a.buf[:0], text)
