@@ -156,9 +156,6 @@ func (x *exchange) readBody() error {
 func (x *exchange) describe() {
 	c, r := x.c, x.r
 	c.ClientName, c.ClientVersion = client.Identify(r.Header)
-	if c.Session == "" {
-		c.Session, c.SessionFrom = client.Session(r.Header, &c.Request)
-	}
 	x.chooseUpstream()
 	x.chooseKey()
 	if x.up != nil {
