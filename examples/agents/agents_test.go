@@ -1,0 +1,125 @@
+// Package agents runs real coding agents and SDKs through weir and holds what
+// weir has recorded against what they did. Its tests need the clients: run.sh
+// installs them and runs the tests.
+package agents
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"weir/store/call"
+)
+
+// source is this folder.
+var source, _ = filepath.Abs(".")
+
+const (
+	scenario = "agents"
+	words    = "The weir holds the stream, 堰。"
+)
+
+func TestClients(t *testing.T) {
+	if os.Getenv("AGENTS") == "" {
+		t.Skip("no clients are installed: run examples/agents/run.sh")
+	}
+	for i := range agents {
+		a := &agents[i]
+		t.Run(a.folder, func(t *testing.T) {
+			t.Run(a.name, func(t *testing.T) {
+				t.Run("says the same through weir", a.testText)
+				t.Run("runs a tool", a.testTool)
+				t.Run("is refused", a.testKey)
+				t.Run("tries again after 500", func(t *testing.T) { a.testRetry(t, "500", call.ServerError) })
+				t.Run("tries again after 429", func(t *testing.T) { a.testRetry(t, "429", call.RateLimited) })
+				t.Run("is killed", a.testKilled)
+			})
+		})
+	}
+}
+
+// testText lets the client have an answer, once from the endpoint itself and
+// once through weir.
+func (a *agent) testText(t *testing.T) {
+	prompt := "Speak. [[say " + words + "]]"
+	direct := a.run(t, place{base: newEndpoint(t).url, key: rightKey, prompt: prompt}, nil)
+	e := newEndpoint(t)
+	w := newWeir(t, e.url)
+	through := a.run(t, place{base: w.url + "/s/" + scenario, key: rightKey, prompt: prompt}, nil)
+	if direct.failed || !strings.Contains(direct.out, words) {
+		t.Errorf("without weir %v", direct)
+	}
+	if diff := cmp.Diff(direct.out, through.out); diff != "" {
+		t.Errorf("through weir it says something else (-without +through):\n%s\n%v", diff, through)
+	}
+	a.check(t, e, w.calls(t), call.OK)
+}
+
+// testTool lets the client run a tool and send the result back.
+func (a *agent) testTool(t *testing.T) {
+	e := newEndpoint(t)
+	w := newWeir(t, e.url)
+	got := a.run(t, place{base: w.url + "/s/" + scenario, key: rightKey, prompt: "Do it. " + a.tool + " [[say " + words + "]]"}, nil)
+	if got.failed || !strings.Contains(got.out, words) {
+		t.Errorf("the turn failed: %v", got)
+	}
+	if !strings.Contains(e.lastBody(), "RAN") {
+		t.Errorf("the last request does not hold what the tool said: %s\n%v", e.lastBody(), got)
+	}
+	calls := a.check(t, e, w.calls(t), call.OK, call.OK)
+	if len(calls) == 2 && (!calls[0].FirstTool.Reached() || calls[1].FirstTool.Reached()) {
+		t.Errorf("first tool call at %v and %v, want one in the first call only", calls[0].FirstTool, calls[1].FirstTool)
+	}
+}
+
+// testKey gives the client a key that the endpoint does not know.
+func (a *agent) testKey(t *testing.T) {
+	e := newEndpoint(t)
+	w := newWeir(t, e.url)
+	got := a.run(t, place{base: w.url + "/s/" + scenario, key: "sk-wrong-0123456789", prompt: "Speak. [[say " + words + "]]"}, nil)
+	if strings.Contains(got.out, words) {
+		t.Errorf("it got an answer: %v", got)
+	}
+	calls := generating(w.calls(t))
+	if len(calls) == 0 {
+		t.Fatalf("no call: %v", got)
+	}
+	for _, c := range calls {
+		if c.Outcome != call.Auth || c.Status != 401 || c.FirstToken.Reached() || c.NoFirstToken != call.AbsentHTTPError {
+			t.Errorf("call %v with first token %v (%q), want auth", c, c.FirstToken, c.NoFirstToken)
+		}
+	}
+	a.checkNames(t, calls)
+}
+
+// testRetry lets the first request fail: the client sends it again.
+func (a *agent) testRetry(t *testing.T, fault string, want call.Outcome) {
+	e := newEndpoint(t)
+	w := newWeir(t, e.url)
+	got := a.run(t, place{base: w.url + "/s/" + scenario, key: rightKey, prompt: "Speak. [[fault " + fault + " 1]] [[say " + words + "]]"}, nil)
+	if got.failed || !strings.Contains(got.out, words) {
+		t.Errorf("it gave up: %v", got)
+	}
+	a.check(t, e, w.calls(t), want, call.OK)
+}
+
+// testKilled kills the client when it has the first half of an answer whose
+// second half would come much later.
+func (a *agent) testKilled(t *testing.T) {
+	e := newEndpoint(t)
+	w := newWeir(t, e.url)
+	url, seen := relay(t, strings.TrimPrefix(w.url, "http://"), "Reservoirs")
+	a.run(t, place{base: url + "/s/" + scenario, key: rightKey, prompt: "Speak. [[fault stall:10m]] [[say Reservoirs hold " + strings.Repeat("much water, ", 20) + "]]"}, seen)
+	calls := generating(w.calls(t))
+	if len(calls) != 1 || calls[0].Outcome != call.ClientGone {
+		t.Fatalf("calls %v, want one that its client left", calls)
+	}
+	c := calls[0]
+	if !c.FirstToken.Reached() || !c.Done.Reached() || c.Done < c.FirstToken.Received {
+		t.Errorf("first token %v, done %v", c.FirstToken, c.Done)
+	}
+	a.checkNames(t, calls)
+}
