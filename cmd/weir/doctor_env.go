@@ -173,9 +173,9 @@ func (a *app) examineProxies(f doctorFlags) []report.Finding {
 		case err != nil || u.Host == "":
 			f.Mark, f.What, f.Next = report.Bad, "It is not the URL of a proxy.", "export "+where+"=http://HOST:PORT, or unset it."
 		case hostPort(u) == hostPort(weir) && toWeir:
-			f.Mark, f.What, f.Next = report.Bad, "It points at weir itself, and so does a base URL: tools ask weir for the way to weir, in a loop.", "Unset "+where+"; the base URL is enough."
+			f.Mark, f.What, f.Next = report.Odd, "It points at weir itself, and so does a base URL: tools ask weir for the way to weir.", "Unset "+where+"; the base URL is enough."
 		case hostPort(u) == hostPort(weir):
-			f.Mark, f.What, f.Next = report.Odd, "It points at weir itself: all that tools send goes there, not only calls to models.", "If that is not meant, unset it and point the tools' base URL at weir."
+			f.Mark, f.What, f.Next = report.Odd, "It points at weir itself: calls of tools that trust weir's CA are measured, those of others fail, and the rest is tunnelled.", "Let the tools trust it, as weir ca shows; or unset it and point their base URL at weir."
 		}
 		found = append(found, f)
 	}
