@@ -35,6 +35,7 @@ func TestClients(t *testing.T) {
 	}
 	for _, folder := range folders {
 		t.Run(folder, func(t *testing.T) {
+			t.Parallel()
 			for i := range agents {
 				if a := &agents[i]; a.folder == folder {
 					t.Run(a.name, a.test)
