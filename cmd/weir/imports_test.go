@@ -52,6 +52,7 @@ var allowed = map[string]map[string]string{
 		"generator/corpus":    "prompts",
 		"store/call":          "measures with the proxy's ruler",
 	},
+	"examples/agents":     {},
 	"examples/quickstart": {},
 }
 

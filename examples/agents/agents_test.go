@@ -6,6 +6,7 @@ package agents
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -26,26 +27,40 @@ func TestClients(t *testing.T) {
 	if os.Getenv("AGENTS") == "" {
 		t.Skip("no clients are installed: run examples/agents/run.sh")
 	}
-	for i := range agents {
-		a := &agents[i]
-		t.Run(a.folder, func(t *testing.T) {
-			t.Run(a.name, func(t *testing.T) {
-				t.Run("says the same through weir", a.testText)
-				t.Run("runs a tool", a.testTool)
-				t.Run("is refused", a.testKey)
-				t.Run("tries again after 500", func(t *testing.T) { a.testRetry(t, "500", call.ServerError) })
-				t.Run("tries again after 429", func(t *testing.T) { a.testRetry(t, "429", call.RateLimited) })
-				t.Run("is killed", a.testKilled)
-			})
+	var folders []string
+	for _, a := range agents {
+		if !slices.Contains(folders, a.folder) {
+			folders = append(folders, a.folder)
+		}
+	}
+	for _, folder := range folders {
+		t.Run(folder, func(t *testing.T) {
+			t.Parallel()
+			for i := range agents {
+				if a := &agents[i]; a.folder == folder {
+					t.Run(a.name, a.test)
+				}
+			}
 		})
 	}
+}
+
+func (a *agent) test(t *testing.T) {
+	t.Parallel()
+	t.Run("says the same through weir", a.testText)
+	t.Run("runs a tool", a.testTool)
+	t.Run("is refused", a.testKey)
+	t.Run("tries again after 500", func(t *testing.T) { a.testRetry(t, "500", call.ServerError) })
+	t.Run("tries again after 429", func(t *testing.T) { a.testRetry(t, "429", call.RateLimited) })
+	t.Run("is killed", a.testKilled)
 }
 
 // testText lets the client have an answer, once from the endpoint itself and
 // once through weir.
 func (a *agent) testText(t *testing.T) {
 	prompt := "Speak. [[say " + words + "]]"
-	direct := a.run(t, place{base: newEndpoint(t).url, key: rightKey, prompt: prompt}, nil)
+	plain := newEndpoint(t)
+	direct := a.run(t, place{base: plain.url, key: rightKey, prompt: prompt}, nil)
 	e := newEndpoint(t)
 	w := newWeir(t, e.url)
 	through := a.run(t, place{base: w.url + "/s/" + scenario, key: rightKey, prompt: prompt}, nil)
@@ -56,6 +71,15 @@ func (a *agent) testText(t *testing.T) {
 		t.Errorf("through weir it says something else (-without +through):\n%s\n%v", diff, through)
 	}
 	a.check(t, e, w.calls(t), call.OK)
+
+	// The same requests once more, for the bytes of the answers.
+	one, other := newEndpoint(t), newEndpoint(t)
+	w = newWeir(t, other.url)
+	for _, r := range plain.asked {
+		if diff := cmp.Diff(r.send(t, one.url), r.send(t, w.url+"/s/"+scenario)); diff != "" {
+			t.Errorf("the answer to %s %s differs (-without +through):\n%s", r.method, r.target, diff)
+		}
+	}
 }
 
 // testTool lets the client run a tool and send the result back.

@@ -45,10 +45,7 @@ func (a *agent) check(t *testing.T, e *endpoint, all []*call.Call, want ...call.
 // checkNames wants the client, its scenario and its session to be named.
 func (a *agent) checkNames(t *testing.T, calls []*call.Call) {
 	t.Helper()
-	version := ""
-	if a.version != "" {
-		version = pinned(t, a.folder, a.version)
-	}
+	version := pinned(t, a.folder, a.version)
 	for _, c := range calls {
 		if c.ClientName != a.client || c.ClientVersion != version {
 			t.Errorf("client %q version %q, want %q %q", c.ClientName, c.ClientVersion, a.client, version)

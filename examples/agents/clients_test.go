@@ -14,7 +14,7 @@ type agent struct {
 	folder  string // in the cache, and in the file versions
 	name    string // of the test
 	client  string // as weir names it
-	version string // package whose version weir shall name; empty: the client says none
+	version string // package whose version weir shall name
 	session bool   // it names its conversation
 	usage   bool   // its streams report usage
 	tool    string // the directive that makes it run a tool, which gives RAN
@@ -121,11 +121,11 @@ var agents = []agent{
 		start: func(p place) start { return node(p, "anthropic.mjs", p.prompt) },
 	},
 	{
-		folder: "sdk", name: "ai-sdk-openai", client: "ai-sdk", version: "ai", usage: true, tool: ownTool,
+		folder: "sdk", name: "ai-sdk-openai", client: "ai-sdk", version: "@ai-sdk/openai", usage: true, tool: ownTool,
 		start: func(p place) start { return node(p, "ai.mjs", "openai", p.prompt) },
 	},
 	{
-		folder: "sdk", name: "ai-sdk-anthropic", client: "ai-sdk", version: "ai", usage: true, tool: ownTool,
+		folder: "sdk", name: "ai-sdk-anthropic", client: "ai-sdk", version: "@ai-sdk/anthropic", usage: true, tool: ownTool,
 		start: func(p place) start {
 			s := node(p, "ai.mjs", "anthropic", p.prompt)
 			s.env = append(s.env, "ANTHROPIC_BASE_URL="+p.base+"/v1") // alone among Anthropic's clients

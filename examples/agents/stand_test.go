@@ -9,10 +9,13 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httputil"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -35,8 +38,15 @@ type endpoint struct {
 	url string
 
 	mu      sync.Mutex
-	bodies  []string // of the requests
+	asked   []request
 	records []*sim.Record
+}
+
+// request is what a client sent.
+type request struct {
+	method, target string
+	header         http.Header
+	body           string
 }
 
 // newEndpoint starts one. Two of them give the same answers to the same
@@ -58,7 +68,7 @@ func newEndpoint(t *testing.T) *endpoint {
 			return // the client left
 		}
 		e.mu.Lock()
-		e.bodies = append(e.bodies, string(body))
+		e.asked = append(e.asked, request{r.Method, r.RequestURI, r.Header.Clone(), string(body)})
 		e.mu.Unlock()
 		r.Body = io.NopCloser(bytes.NewReader(body))
 		s.ServeHTTP(w, r)
@@ -76,12 +86,36 @@ func newEndpoint(t *testing.T) *endpoint {
 func (e *endpoint) lastBody() string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	for i := len(e.bodies) - 1; i >= 0; i-- {
-		if e.bodies[i] != "" {
-			return e.bodies[i]
+	for _, r := range slices.Backward(e.asked) {
+		if r.body != "" {
+			return r.body
 		}
 	}
 	return ""
+}
+
+// send sends a request as it was sent before, and writes down all that comes
+// back but the time of day.
+func (r *request) send(t *testing.T, base string) string {
+	t.Helper()
+	again, err := http.NewRequest(r.method, base+r.target, strings.NewReader(r.body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	again.Header = r.header
+	plain := &http.Transport{DisableCompression: true}
+	defer plain.CloseIdleConnections()
+	resp, err := plain.RoundTrip(again)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	resp.Header.Del("Date")
+	all, err := httputil.DumpResponse(resp, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(all)
 }
 
 // record is the endpoint's own account of the response with an id.

@@ -1,6 +1,6 @@
 // One prompt to the AI SDK, with its OpenAI or its Anthropic provider. The model
 // may call upper, which runs here. Each part of the streams is printed as it
-// comes.
+// comes, and the answer at the end.
 //
 //   node ai.mjs openai|anthropic PROMPT     (OPENAI_… or ANTHROPIC_BASE_URL, with /v1, and …_API_KEY)
 import { anthropic } from '@ai-sdk/anthropic'
@@ -23,5 +23,7 @@ const result = streamText({
 })
 for await (const part of result.fullStream) {
   if (part.type === 'error') throw part.error
-  console.log(JSON.stringify(part))
+  const { performance, response, ...said } = part // without times
+  console.log(JSON.stringify(said))
 }
+console.log(await result.text)

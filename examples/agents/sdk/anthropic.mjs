@@ -1,5 +1,5 @@
 // One prompt to Anthropic's SDK. The model may call upper, which runs here. Each
-// event of the streams is printed as it comes.
+// event of the streams is printed as it comes, and the answer at the end.
 //
 //   node anthropic.mjs PROMPT     (ANTHROPIC_BASE_URL, ANTHROPIC_API_KEY)
 import Anthropic from '@anthropic-ai/sdk'
@@ -21,3 +21,4 @@ const turns = new Anthropic().beta.messages.toolRunner({
 for await (const turn of turns) {
   for await (const event of turn) console.log(JSON.stringify(event))
 }
+console.log((await turns).content.map((block) => block.text ?? '').join(''))

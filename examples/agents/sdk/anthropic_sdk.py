@@ -1,5 +1,5 @@
 """One prompt to Anthropic's SDK. The model may call upper, which runs here.
-Each event of the streams is printed as it comes.
+Each event of the streams is printed as it comes, and the answer at the end.
 
     python anthropic_sdk.py PROMPT     (ANTHROPIC_BASE_URL, ANTHROPIC_API_KEY)
 """
@@ -25,3 +25,4 @@ turns = Anthropic().beta.messages.tool_runner(
 for turn in turns:
     for event in turn:
         print(event.to_json(indent=None), flush=True)
+print("".join(block.text for block in turn.get_final_message().content))

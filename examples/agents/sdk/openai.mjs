@@ -1,5 +1,6 @@
 // One prompt to OpenAI's SDK, by chat completions or by Responses. The model may
-// call upper, which runs here. Each event of the streams is printed as it comes.
+// call upper, which runs here. Each event of the streams is printed as it comes,
+// and the answer at the end.
 //
 //   node openai.mjs chat|responses PROMPT     (OPENAI_BASE_URL, OPENAI_API_KEY)
 import OpenAI from 'openai'
@@ -17,6 +18,7 @@ async function chat() {
     tools: [{ type: 'function', function: { name: 'upper', description: 'Upper case', parameters: schema, parse: JSON.parse, function: upper } }],
   })
   for await (const event of run) console.log(JSON.stringify(event))
+  console.log(await run.finalContent())
 }
 
 async function responses() {
@@ -27,7 +29,9 @@ async function responses() {
     for await (const event of await client.responses.create({ model: 'sim', stream: true, input, tools })) {
       console.log(JSON.stringify(event))
       if (event.type !== 'response.completed') continue
-      for (const item of event.response.output.filter((item) => item.type === 'function_call')) {
+      for (const item of event.response.output) {
+        if (item.type === 'message') console.log(item.content.map((part) => part.text).join(''))
+        if (item.type !== 'function_call') continue
         called = true
         input.push(item, { type: 'function_call_output', call_id: item.call_id, output: upper(JSON.parse(item.arguments)) })
       }

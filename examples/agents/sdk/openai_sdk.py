@@ -1,5 +1,6 @@
 """One prompt to OpenAI's SDK, by chat completions. The model may call upper,
-which runs here. Each event of the streams is printed as it comes.
+which runs here. Each event of the streams is printed as it comes, and the
+answer at the end.
 
     python openai_sdk.py PROMPT     (OPENAI_BASE_URL, OPENAI_API_KEY)
 """
@@ -21,6 +22,7 @@ while True:
                 print(event.chunk.to_json(indent=None), flush=True)
         message = stream.get_final_completion().choices[0].message
     if not message.tool_calls:
+        print(message.content)
         break
     messages.append(message.to_dict())
     for call in message.tool_calls:
