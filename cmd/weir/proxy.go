@@ -292,11 +292,7 @@ func (a *app) banner(at net.Addr, upstreams []proxy.Upstream, forward bool, s *s
 	}
 	fmt.Fprintf(a.out, "  records in %s\n\n", s.path())
 	fmt.Fprintln(a.out, "Point a tool at it; my-work is the name of a scenario, and yours to choose:")
-	for _, lines := range client.Point(base + "/s/my-work") {
-		for _, text := range lines.Text {
-			fmt.Fprintf(a.out, "  # %s\n  %s\n", lines.Client, text)
-		}
-	}
+	a.lines(client.Point(base + "/s/my-work"))
 	if forward {
 		fmt.Fprintf(a.out, "  # What has no such setting\n  HTTPS_PROXY=%s, and weir's CA: weir ca\n", base)
 	}

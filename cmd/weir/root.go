@@ -56,7 +56,7 @@ all of it on.`,
 		return usagef("--color %s: want auto, always or never", a.color)
 	}
 	root.AddCommand(a.demoCommand(), a.proxyCommand(), a.simCommand(), a.loadCommand(),
-		a.execCommand(), a.tagCommand(), a.doctorCommand(), a.reportCommand(), a.callsCommand(), a.versionCommand())
+		a.execCommand(), a.tagCommand(), a.caCommand(), a.doctorCommand(), a.reportCommand(), a.callsCommand(), a.versionCommand())
 	root.InitDefaultCompletionCmd()
 	root.InitDefaultHelpCmd()
 	nameVariables(root)
