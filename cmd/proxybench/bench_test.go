@@ -27,7 +27,7 @@ func TestSmallRunComesToItsTable(t *testing.T) {
 	}
 	// Each worker's first stream warms up: 4, then 8 measured; 8 open, and 1
 	// before them.
-	for _, want := range []string{"direct", "ReverseProxy", "weir", "CPU per event", "TTFT p50", "an open stream at 8", "✓ 21 of 21 streams recorded"} {
+	for _, want := range []string{"direct", "ReverseProxy", "weir", "CPU per event", "TTFT p50", "an open stream at 8", "✓ 42 of 42 streams recorded"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("the table lacks %q:\n%s", want, out.String())
 		}
