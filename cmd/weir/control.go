@@ -169,11 +169,11 @@ func controlFolders(env environment) []string {
 	if dir, _ := env("XDG_RUNTIME_DIR"); filepath.IsAbs(dir) {
 		all = append(all, filepath.Join(dir, "weir"))
 	}
-	own := fmt.Sprint("weir-", os.Getuid())
-	if dir, _ := env("TMPDIR"); filepath.IsAbs(dir) {
-		all = append(all, filepath.Join(dir, own))
+	temporary, _ := env("TMPDIR")
+	if !filepath.IsAbs(temporary) {
+		temporary = "/tmp"
 	}
-	return append(all, filepath.Join("/tmp", own))
+	return append(all, filepath.Join(temporary, fmt.Sprint("weir-", os.Getuid())))
 }
 
 // controlFolder makes the folder of a proxy's socket: the first place whose path

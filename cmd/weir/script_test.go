@@ -34,6 +34,7 @@ func TestScripts(t *testing.T) {
 			// Nothing of the machine's own: no settings, no keys, no store.
 			e.Setenv("XDG_DATA_HOME", filepath.Join(e.WorkDir, "data"))
 			e.Setenv("HOME", e.WorkDir)
+			e.Setenv("XDG_RUNTIME_DIR", "") // a proxy that the user runs is none of a script's
 			e.Setenv("TZ", "UTC")
 			root, err := filepath.Abs("../..")
 			if err != nil {
