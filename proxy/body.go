@@ -54,25 +54,32 @@ const step = 1 << 10
 
 // inspect gives the body's beginning with its coding undone, to the limit.
 func (b *body) inspect(coding string, limit int) []byte {
+	plain, _ := decode(b.held, coding, limit)
+	return plain
+}
+
+// decode undoes a coding, to the limit. whole says that this is all that the
+// bytes stand for; an unknown coding gives nothing.
+func decode(in []byte, coding string, limit int) (plain []byte, whole bool) {
 	decoder, err := wire.NewDecoder(coding)
 	if err != nil {
-		return nil
+		return nil, len(in) == 0
 	}
 	if decoder == nil {
-		return b.held[:min(len(b.held), limit)]
+		return in[:min(len(in), limit)], len(in) <= limit
 	}
 	defer decoder.Close()
-	var plain []byte
-	for in := b.held; len(in) > 0 && len(plain) < limit; {
+	for len(in) > 0 {
 		n := min(len(in), step)
 		out, err := decoder.Decode(in[:n])
-		plain = append(plain, out[:min(len(out), limit-len(plain))]...)
-		in = in[n:]
-		if err != nil {
-			break
+		room := limit - len(plain)
+		plain = append(plain, out[:min(len(out), room)]...)
+		if err != nil || len(out) > room {
+			return plain, false
 		}
+		in = in[n:]
 	}
-	return plain
+	return plain, true
 }
 
 // attach makes the body that of a request to the upstream. Its trailers come

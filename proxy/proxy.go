@@ -43,6 +43,8 @@ type Proxy struct {
 	Tracer trace.Tracer
 	// Fingerprint tells keys apart without showing them; nil keeps nothing.
 	Fingerprint func(key string) string
+	// Keep says what of the calls' contents is kept; nil keeps nothing.
+	Keep *Keep
 	// ClientToken, when set, must come in X-Weir-Token with each request.
 	ClientToken string
 	// HoldBody is how much of a request's body is held to be sent again if its

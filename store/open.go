@@ -181,6 +181,7 @@ func connect(ctx context.Context, path, mode string) (*sql.DB, error) {
 		q.Set("_journal_mode", "WAL")
 		q.Set("_synchronous", "NORMAL")
 		q.Set("_txlock", "immediate")
+		q.Set("_secure_delete", "true") // what is forgotten is gone from the file
 	}
 	db, err := sql.Open(sqliteDriver, "file:"+(&url.URL{Path: path}).EscapedPath()+"?"+q.Encode())
 	if err != nil {

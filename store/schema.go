@@ -131,6 +131,25 @@ CREATE TABLE secrets (
 	name  TEXT PRIMARY KEY,
 	value BLOB NOT NULL
 ) STRICT, WITHOUT ROWID;
+`, `
+CREATE TABLE contents (
+	id                 INTEGER PRIMARY KEY,
+	span_id            BLOB NOT NULL UNIQUE,
+	trace_id           BLOB NOT NULL,
+	at_ns              INTEGER NOT NULL,
+	until_ns           INTEGER,
+	kept_bytes         INTEGER NOT NULL,
+	kind               TEXT NOT NULL,
+	request_bytes      INTEGER NOT NULL,
+	response_bytes     INTEGER NOT NULL,
+	request_truncated  INTEGER NOT NULL,
+	response_truncated INTEGER NOT NULL,
+	shape              BLOB,
+	request            BLOB,
+	response           BLOB
+) STRICT;
+CREATE INDEX contents_at ON contents (at_ns, kept_bytes);
+CREATE INDEX contents_until ON contents (until_ns) WHERE until_ns IS NOT NULL;
 `}
 
 func newerSchema(version int) error {

@@ -25,7 +25,10 @@ var allowed = map[string]map[string]string{
 	},
 	"shaper":     {},
 	"store/call": {"proxy/wire": "the meter reads streams, and a call holds what they said"},
-	"store":      {"store/call": "records calls and reads them back"},
+	"store": {
+		"store/call": "records calls and reads them back",
+		"proxy/wire": "keeps the shapes of requests",
+	},
 	"store/report": {
 		"store":               "runs and what was lost",
 		"store/call":          "summarises calls",
