@@ -36,6 +36,7 @@ type exchange struct {
 	secret     Secret   // the key that is sent
 	verbatim   bool     // the path is not joined to the upstream's own
 	shape      wire.Shape
+	kept       *capture     // what is kept of the call's content; nil: nothing
 	at         client.Place // where the call belongs
 	placed     bool
 	body       *body
@@ -62,6 +63,9 @@ func (p *Proxy) carry(w http.ResponseWriter, r *http.Request, door string, origi
 	p.under.begin()
 	defer p.under.end()
 	x.unseen = origin != nil && !p.forward.measures(origin)
+	if !x.unseen {
+		x.kept = p.Keep.begin()
+	}
 	x.readPath()
 	if origin == nil && !p.admitted(r) { // which is no call
 		x.writeError(http.StatusForbidden, "permission_error", "weir wants its client token in the header "+headerToken)
@@ -136,13 +140,14 @@ func (x *exchange) readBody() error {
 	b, err := readBody(x.r, hold)
 	x.body = b
 	c.Body = call.Now()
+	x.kept.request(b.held, x.r.Header.Get("Content-Encoding"))
 	c.RequestBytes = int64(len(b.held))
 	if x.format != nil && x.r.Method == http.MethodPost {
 		if plain := b.inspect(x.r.Header.Get("Content-Encoding"), inspectedBody); len(plain) > 0 {
 			// What cannot be read is the upstream's to judge.
 			_ = x.format.ParseHead(&c.Request, plain)
 			x.plainBytes = int64(len(plain))
-			x.shape, _ = wire.ReadShape(c.API, plain)
+			x.readShape(plain)
 		}
 	}
 	if x.route.Model != "" {
@@ -150,6 +155,15 @@ func (x *exchange) readBody() error {
 	}
 	c.Request.Stream = c.Request.Stream || x.route.Stream
 	return err
+}
+
+// readShape reads the request's shape, of which what breaks off is left out.
+func (x *exchange) readShape(plain []byte) {
+	shape, _ := wire.ReadShape(x.c.API, plain)
+	x.shape = shape
+	if x.kept != nil {
+		x.kept.shape(&shape)
+	}
 }
 
 // describe fills in who calls, for what, and where it goes.

@@ -87,5 +87,10 @@ func (x *exchange) record() {
 	clear(*list)
 	attributeLists.Put(list)
 	x.span.SetStatus(x.c.SpanStatus())
+	if x.kept != nil {
+		sc := x.span.SpanContext()
+		x.c.TraceID, x.c.SpanID = sc.TraceID(), sc.SpanID()
+		x.kept.end(x.c)
+	}
 	x.span.End(trace.WithTimestamp(x.c.Done.Time()))
 }

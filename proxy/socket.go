@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -148,8 +149,10 @@ func (s *socket) ask(message []byte, at call.Instant) {
 		p: s.x.p, r: s.x.r, c: t, parent: s.x, up: s.x.up, format: s.x.format, secret: s.x.secret,
 		plainBytes: int64(len(message)), lane: wire.ResponseLane(message),
 	}
+	turn.kept = turn.p.Keep.begin()
+	turn.kept.request(bytes.Clone(message), "") // which is lent
 	if request, _, ok := wire.ResponseCreate(message); ok {
-		turn.shape, _ = wire.ReadShape(wire.Responses, request)
+		turn.readShape(request)
 	}
 	h, prewarm := client.FrameHeader(s.x.r.Header, message)
 	turn.place(h, prewarm || !generate)
@@ -212,12 +215,17 @@ func (s *socket) message(m wire.WebSocketMessage) {
 		}
 	}
 	t.meter.Message(m.Data, !m.Oversize, s.received, s.passed)
+	t.kept.response(m.Data)
+	t.kept.response(newline)
 	if t.meter.Over() {
 		s.waiting = slices.Delete(s.waiting, n, n+1)
 		s.ended = t.c.ResponseID
 		t.finish(call.EndClean, nil)
 	}
 }
+
+// newline stands between the messages that are kept.
+var newline = []byte("\n")
 
 // addressee finds which of the waiting responses an event belongs to; -1 for
 // none. They come one after the other, unless the client runs several lanes.

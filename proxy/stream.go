@@ -61,6 +61,7 @@ func (x *exchange) send() (*http.Response, error) {
 			x.body.release()
 		}
 		x.meter.Begin(resp.StatusCode, resp.Header, at)
+		x.kept.head(resp.Header)
 	}
 	return resp, err
 }
@@ -177,6 +178,7 @@ func (x *exchange) pass(from io.Reader, out *http.ResponseController, buf []byte
 		delivered := call.Now()
 		x.c.WriteBlocked += time.Duration(delivered - received)
 		x.unread.add(n, received, delivered)
+		x.kept.response(buf[:n])
 		if err != nil {
 			how, err = x.left(err)
 			return n, how, err
