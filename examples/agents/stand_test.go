@@ -178,8 +178,14 @@ func (w *weir) calls(t *testing.T) []*call.Call {
 	if err := w.cmd.Wait(); err != nil {
 		t.Fatalf("weir proxy: %v: %s", err, w.cmd.Stderr)
 	}
+	return recorded(t, w.db)
+}
+
+// recorded are the calls in a database, in the order in which they began.
+func recorded(t *testing.T, path string) []*call.Call {
+	t.Helper()
 	ctx := context.Background()
-	db, err := store.Open(ctx, w.db, store.Options{ReadOnly: true})
+	db, err := store.Open(ctx, path, store.Options{ReadOnly: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -39,6 +39,8 @@ func (messages) ParseHead(h *Head, body []byte) error {
 			h.ServiceTier = c.string()
 		case "metadata":
 			h.User = stringAt(&c, "user_id")
+		case "thread":
+			h.PreviousResponse = stringAt(&c, "previous_message_id")
 		case "output_config":
 			h.ReasoningLevel = stringAt(&c, "effort")
 		case "tools":
@@ -193,6 +195,9 @@ func (messages) AppendRequest(dst []byte, r *Request) ([]byte, error) {
 	f.string("service_tier", r.ServiceTier)
 	if r.User != "" {
 		f.set("metadata", map[string]string{"user_id": r.User})
+	}
+	if r.PreviousResponse != "" {
+		f.set("thread", map[string]string{"type": "continue", "previous_message_id": r.PreviousResponse})
 	}
 	if r.ReasoningLevel != "" {
 		f.set("output_config", map[string]string{"effort": r.ReasoningLevel})

@@ -55,6 +55,8 @@ func TestRequestsAreReadInAllTheirForms(t *testing.T) {
 			}, Tools: []Tool{{"f", "does", json.RawMessage(`{"type":"object"}`)}}}},
 		{"messages, a system message as Claude Code sends it", Messages, `{"system":"a","messages":[{"role":"system","content":"b"},{"role":"user","content":"c"}]}`,
 			Request{Head: Head{MessageCount: 2, TurnCount: 1}, System: "a\nb", Messages: []Message{{User, []Part{textPart("c")}}}}},
+		{"messages that go on from an answer", Messages, `{"thread":{"type":"continue","previous_message_id":"msg_1"},"messages":[{"role":"user","content":"c"}]}`,
+			Request{Head: Head{PreviousResponse: "msg_1", MessageCount: 1, TurnCount: 1}, Messages: []Message{{User, []Part{textPart("c")}}}}},
 		{"gemini", Gemini, `{"systemInstruction":{"parts":[{"text":"a"}]},"contents":[{"role":"user","parts":[{"text":"b"},{"inlineData":{}}]},{"role":"model","parts":[{"text":"hm","thought":true},{"functionCall":{"name":"f","args":{"a":1}}}]},{"role":"user","parts":[{"functionResponse":{"name":"f","response":{"output":"ok"}}}]}],"tools":[{"functionDeclarations":[{"name":"f","parameters":{}},{"name":"g"}]},{"googleSearch":{}}],"generationConfig":{"maxOutputTokens":9,"temperature":1,"topP":0.9,"topK":40,"candidateCount":1,"seed":3,"stopSequences":["x"],"thinkingConfig":{"thinkingLevel":"LOW"},"responseMimeType":"application/json"}}`,
 			Request{Head: Head{MaxTokens: N(9), Temperature: F(1), TopP: F(0.9), TopK: F(40), Choices: N(1), Seed: N(3), Stop: []string{"x"}, ReasoningLevel: "low", OutputType: "json", MessageCount: 3, TurnCount: 1, ToolCount: 2}, System: "a", Messages: []Message{
 				{User, []Part{textPart("b"), {Kind: KindOther, Raw: json.RawMessage(`{"inlineData":{}}`)}}},

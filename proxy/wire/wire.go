@@ -113,7 +113,7 @@ type Head struct {
 	IncludeUsage *bool
 
 	// What clients send that tells conversations apart; empty when unsaid.
-	PreviousResponse string // previous_response_id
+	PreviousResponse string // previous_response_id, or thread.previous_message_id
 	PromptCacheKey   string // prompt_cache_key
 	User             string // user, or metadata.user_id; never kept
 

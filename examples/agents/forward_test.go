@@ -1,0 +1,102 @@
+package agents
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"weir/store/call"
+)
+
+// forwards are clients that call their provider's own host, which they are told
+// nothing about: weir exec lets them find it as their proxy.
+var forwards = map[string]func(p place) start{
+	"claude-code": func(p place) start {
+		return start{
+			argv: []string{npm(p, "claude", "claude"), "--allowedTools", "Bash", "-p", p.prompt},
+			env:  []string{"ANTHROPIC_API_KEY=" + p.key, "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "CLAUDE_CODE_MAX_RETRIES=2"},
+		}
+	},
+	// Codex's own provider, over a WebSocket.
+	"codex": func(p place) start {
+		return start{
+			argv: []string{npm(p, "codex", "codex"), "exec", "--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox", "-m", "sim", p.prompt},
+			env:  []string{"OPENAI_API_KEY=" + p.key, "CODEX_API_KEY=" + p.key},
+		}
+	},
+	"gemini-cli": func(p place) start {
+		return start{
+			argv:  []string{npm(p, "gemini", "gemini"), "--yolo", "--skip-trust", "-m", "gemini-2.5-pro", "-p", p.prompt},
+			env:   []string{"GEMINI_API_KEY=" + p.key},
+			files: map[string]string{".gemini/settings.json": `{"security":{"auth":{"selectedType":"gemini-api-key"}}}`},
+		}
+	},
+	"anthropic-node": func(p place) start {
+		s := node(p, "anthropic.mjs", p.prompt)
+		s.env = []string{"ANTHROPIC_API_KEY=" + p.key}
+		return s
+	},
+	"anthropic-python": func(p place) start {
+		s := python(p, "anthropic_sdk.py", p.prompt)
+		s.env = []string{"ANTHROPIC_API_KEY=" + p.key}
+		return s
+	},
+}
+
+func TestForward(t *testing.T) {
+	if os.Getenv("AGENTS") == "" {
+		t.Skip("no clients are installed: run examples/agents/run.sh")
+	}
+	for _, a := range agents {
+		if begin, ok := forwards[a.name]; ok {
+			t.Run(a.folder, func(t *testing.T) {
+				a.start = begin
+				t.Run(a.name, a.testForward)
+			})
+		}
+	}
+}
+
+// testForward lets the client run a tool, with nothing but HTTPS_PROXY and
+// weir's certificate between it and the host that it believes to call.
+func (a *agent) testForward(t *testing.T) {
+	e := newEndpoint(t)
+	db := filepath.Join(t.TempDir(), "weir.db")
+	begin := a.start
+	a.start = func(p place) start {
+		s := begin(p)
+		s.argv = slices.Concat([]string{os.Getenv("WEIR"), "exec", "--door", "forward", "--scenario", scenario, "--upstream", e.url, "--db", db, "--"}, s.argv)
+		return s
+	}
+	got := a.run(t, place{key: rightKey, prompt: "Do it. " + a.tool + " [[say " + words + "]]"}, nil)
+	if got.failed || !strings.Contains(got.out, words) {
+		t.Errorf("the turn failed: %v", got)
+	}
+	// What comes over a WebSocket the endpoint does not take down; Codex shows it.
+	if !strings.Contains(e.lastBody()+got.err, "RAN") {
+		t.Errorf("no tool ran: %v", got)
+	}
+	var turns []*call.Call
+	for _, c := range generating(recorded(t, db)) {
+		if c.Door != "connect" {
+			t.Errorf("call %v came by the door %q", c, c.Door)
+		}
+		if c.Purpose == "main" {
+			turns = append(turns, c)
+		}
+	}
+	if len(turns) != 2 || turns[0].Outcome != call.OK || turns[1].Outcome != call.OK {
+		t.Fatalf("calls %v, want two that are ok; %v", turns, got)
+	}
+	for i, c := range turns {
+		a.checkAnswer(t, c, e.record(c.ResponseID))
+		if c.ClientName != a.client || c.Scenario != scenario || c.ScenarioFrom != "proxy" || c.Session == "" || c.Session != turns[0].Session || c.Turn != 1 {
+			t.Errorf("client %q, scenario %q from %q, session %q, turn %d", c.ClientName, c.Scenario, c.ScenarioFrom, c.Session, c.Turn)
+		}
+		if tools := i == 1; tools != (c.ThinkFor == "tools") {
+			t.Errorf("call %d came after %v for %q", i+1, c.Think, c.ThinkFor)
+		}
+	}
+}
