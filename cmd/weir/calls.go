@@ -198,7 +198,7 @@ func (a *app) writeCall(c *call.Call, f callsFlags, style report.Style) error {
 	_, tty := terminal(a.out)
 	switch {
 	case f.json:
-		return report.CallJSON(a.out, c)
+		return report.CallLine(a.out, c)
 	case tty:
 		report.ListLine(a.out, c, style)
 	default:
