@@ -1,22 +1,16 @@
 package proxy
 
 import (
-	"crypto"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/sha256"
 	"crypto/tls"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/hex"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -71,18 +65,12 @@ func OpenAuthority(dir string) (*Authority, error) {
 // settle looks once more while no other process makes or replaces the files,
 // and makes those that are missing.
 func settle(dir string, was error) (*issuer, error) {
-	none := errors.Is(was, errNoAuthority)
-	if none {
-		if err := os.MkdirAll(dir, 0o700); err != nil {
-			return nil, authorityError(dir, err)
-		}
-	}
-	unlock, err := lockedfile.MutexAt(filepath.Join(dir, lockFile)).Lock()
+	unlock, err := lockFolder(dir)
 	if err != nil {
-		if !none {
+		if !errors.Is(was, errNoAuthority) {
 			return nil, was // what is wrong with the files says more
 		}
-		return nil, authorityError(dir, err)
+		return nil, err
 	}
 	defer unlock()
 	in, err := readIssuer(dir)
@@ -92,9 +80,8 @@ func settle(dir string, was error) (*issuer, error) {
 	// A key alone is left by a process that died before it wrote the certificate.
 	key, err := readKey(filepath.Join(dir, keyFile))
 	if errors.Is(err, fs.ErrNotExist) {
-		var made *ecdsa.PrivateKey
-		if made, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader); err == nil {
-			key, err = made, writeKey(dir, made)
+		if key, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader); err == nil {
+			err = writeKey(dir, key)
 		}
 	}
 	if err != nil {
@@ -106,6 +93,21 @@ func settle(dir string, was error) (*issuer, error) {
 	return readIssuer(dir)
 }
 
+// lockFolder makes a folder, and waits until no other process writes there.
+func lockFolder(dir string) (unlock func(), err error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, authorityError(dir, fmt.Errorf("cannot be made: %w; choose another folder with --dir", plain(err)))
+	}
+	if err := closedToOthers(dir); err != nil {
+		return nil, err
+	}
+	unlock, err = lockedfile.MutexAt(filepath.Join(dir, lockFile)).Lock()
+	if err != nil {
+		return nil, authorityError(dir, fmt.Errorf("cannot be written: %w; choose another folder with --dir", plain(err)))
+	}
+	return unlock, nil
+}
+
 // RotateAuthority gives a folder a new key and certificate, whatever state the
 // old ones are in. The old certificate, if there is one, is kept beside the new
 // one without its key; kept is its file.
@@ -114,8 +116,10 @@ func RotateAuthority(dir string) (a *Authority, kept string, err error) {
 		return nil, "", authorityError(dir, err)
 	}
 	a = &Authority{dir: dir}
-	kept, err = a.rotate()
-	return a, kept, err
+	if kept, err = a.rotate(); err != nil {
+		return nil, "", err
+	}
+	return a, kept, nil
 }
 
 // Rotate gives the authority a new key and certificate. The old certificate is
@@ -127,15 +131,9 @@ func (a *Authority) Rotate() error {
 }
 
 func (a *Authority) rotate() (kept string, err error) {
-	if err := os.MkdirAll(a.dir, 0o700); err != nil {
-		return "", authorityError(a.dir, err)
-	}
-	if err := closedToOthers(a.dir); err != nil {
-		return "", err
-	}
-	unlock, err := lockedfile.MutexAt(filepath.Join(a.dir, lockFile)).Lock()
+	unlock, err := lockFolder(a.dir)
 	if err != nil {
-		return "", authorityError(a.dir, err)
+		return "", err
 	}
 	defer unlock()
 	old, err := os.ReadFile(a.Path())
@@ -153,7 +151,10 @@ func (a *Authority) rotate() (kept string, err error) {
 	if err != nil {
 		return "", authorityError(a.dir, err)
 	}
-	if err := errors.Join(writeKey(a.dir, key), writeRoot(a.dir, key)); err != nil {
+	if err := writeKey(a.dir, key); err != nil {
+		return "", err
+	}
+	if err := writeRoot(a.dir, key); err != nil {
 		return "", err
 	}
 	in, err := readIssuer(a.dir)
@@ -200,208 +201,3 @@ func (a *Authority) Fingerprint() string {
 
 // NotAfter is the last instant at which the authority is valid.
 func (a *Authority) NotAfter() time.Time { return a.now.Load().root.NotAfter }
-
-// readIssuer reads both files and checks that they can sign; errNoAuthority if
-// there is no certificate.
-func readIssuer(dir string) (*issuer, error) {
-	path := filepath.Join(dir, authorityFile)
-	text, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, authorityError(dir, errNoAuthority)
-	}
-	if err != nil {
-		return nil, authorityError(path, err)
-	}
-	if err := closedToOthers(dir); err != nil {
-		return nil, err
-	}
-	root, err := parseRoot(text)
-	if err != nil {
-		return nil, authorityError(path, fmt.Errorf("%w; put the file back, or make a new authority with weir ca --rotate", err))
-	}
-	if now := time.Now(); now.After(root.NotAfter) {
-		return nil, authorityError(path, expired(root))
-	}
-	keyPath := filepath.Join(dir, keyFile)
-	key, err := readKey(keyPath)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, authorityError(keyPath, errors.New("is missing; put it back, or make a new authority with weir ca --rotate"))
-	}
-	if err != nil {
-		return nil, err
-	}
-	public, ok := root.PublicKey.(interface{ Equal(crypto.PublicKey) bool })
-	if !ok || !public.Equal(key.Public()) {
-		return nil, authorityError(keyPath, errors.New("is not the key of "+authorityFile+"; put the right one back, or make a new authority with weir ca --rotate"))
-	}
-	return newIssuer(root, key)
-}
-
-// readKey reads a private key that nobody else can read.
-func readKey(path string) (crypto.Signer, error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil, authorityError(path, err)
-	}
-	if runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0 {
-		return nil, authorityError(path, fmt.Errorf("others may read it (mode %04o), and sign as weir; chmod 600 %s, and if somebody did, weir ca --rotate", info.Mode().Perm(), path))
-	}
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return nil, authorityError(path, err)
-	}
-	block, _ := pem.Decode(text)
-	if block != nil {
-		if key, err := x509.ParsePKCS8PrivateKey(block.Bytes); err == nil {
-			if signer, ok := key.(crypto.Signer); ok {
-				return signer, nil
-			}
-		}
-	}
-	return nil, authorityError(path, errors.New("holds no private key as PKCS #8 in PEM; put it back, or make a new authority with weir ca --rotate"))
-}
-
-// parseRoot reads the first certificate of a PEM file.
-func parseRoot(text []byte) (*x509.Certificate, error) {
-	block, _ := pem.Decode(text)
-	if block == nil || block.Type != "CERTIFICATE" {
-		return nil, errors.New("holds no PEM certificate")
-	}
-	root, err := x509.ParseCertificate(block.Bytes)
-	switch {
-	case err != nil:
-		return nil, fmt.Errorf("is damaged (%w)", err)
-	case !root.IsCA:
-		return nil, errors.New("is no authority's certificate")
-	}
-	return root, nil
-}
-
-func writeKey(dir string, key *ecdsa.PrivateKey) error {
-	der, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		return authorityError(dir, err)
-	}
-	path := filepath.Join(dir, keyFile)
-	if err := writeWhole(path, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), 0o600); err != nil {
-		return authorityError(path, err)
-	}
-	return nil
-}
-
-// writeRoot signs a key's certificate with that key.
-func writeRoot(dir string, key crypto.Signer) error {
-	id, err := keyID(key.Public())
-	if err != nil {
-		return authorityError(dir, err)
-	}
-	name := []string{"weir"}
-	if host, err := os.Hostname(); err == nil {
-		if host = hostLabel(host); host != "" {
-			name = append(name, host)
-		}
-	}
-	name = append(name, "CA", hex.EncodeToString(id[:4]))
-	now := time.Now().UTC().Truncate(time.Second)
-	template := &x509.Certificate{
-		// The key's beginning keeps a new authority from bearing the old one's name:
-		// OpenSSL would look the issuer up by name and find the wrong key.
-		Subject:               pkix.Name{Organization: []string{"weir"}, CommonName: strings.Join(name, " ")},
-		NotBefore:             now.Add(-24 * time.Hour), // a virtual machine's clock may be behind
-		NotAfter:              now.AddDate(authorityYears, 0, 0),
-		IsCA:                  true,
-		BasicConstraintsValid: true,
-		MaxPathLenZero:        true,
-		KeyUsage:              x509.KeyUsageCertSign | x509.KeyUsageCRLSign,
-		SubjectKeyId:          id,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		return authorityError(dir, err)
-	}
-	path := filepath.Join(dir, authorityFile)
-	if err := writeWhole(path, encodePEM(der), 0o644); err != nil {
-		return authorityError(path, err)
-	}
-	return nil
-}
-
-// keyID names a public key: the beginning of its SHA-256, as RFC 7093 has it.
-func keyID(key crypto.PublicKey) ([]byte, error) {
-	der, err := x509.MarshalPKIXPublicKey(key)
-	if err != nil {
-		return nil, err
-	}
-	sum := sha256.Sum256(der)
-	return sum[:20], nil
-}
-
-// shortName tells kept certificates apart: the 8 hex digits in an authority's
-// name, else those of the file's own hash.
-func shortName(text []byte) string {
-	sum := sha256.Sum256(text)
-	id := sum[:]
-	if root, err := parseRoot(text); err == nil {
-		if of, err := keyID(root.PublicKey); err == nil {
-			id = of
-		}
-	}
-	return hex.EncodeToString(id[:4])
-}
-
-// hostLabel is the first label of a host's name, as far as it fits a common
-// name of 64 characters.
-func hostLabel(host string) string {
-	host, _, _ = strings.Cut(host, ".")
-	for _, c := range host {
-		if c <= ' ' || c > '~' {
-			return ""
-		}
-	}
-	return host[:min(len(host), 40)]
-}
-
-func encodePEM(der []byte) []byte {
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
-}
-
-// closedToOthers refuses a folder in which others could put a CA of theirs.
-func closedToOthers(dir string) error {
-	info, err := os.Stat(dir)
-	if err != nil {
-		return authorityError(dir, err)
-	}
-	if runtime.GOOS != "windows" && info.Mode().Perm()&0o022 != 0 {
-		return authorityError(dir, fmt.Errorf("others may write into it (mode %04o); chmod 700 %s, or choose another folder with --dir", info.Mode().Perm(), dir))
-	}
-	return nil
-}
-
-// writeWhole writes a file of which readers see all or the old one.
-func writeWhole(path string, text []byte, mode fs.FileMode) error {
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(text)
-	if err = errors.Join(err, f.Chmod(mode), f.Sync(), f.Close()); err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		os.Remove(f.Name())
-	}
-	return err
-}
-
-func expired(root *x509.Certificate) error {
-	return fmt.Errorf("expired on %s; make a new authority with weir ca --rotate", root.NotAfter.Format(time.DateOnly))
-}
-
-// authorityError names the file in front of what is wrong with it.
-func authorityError(path string, err error) error {
-	var p *fs.PathError
-	if errors.As(err, &p) {
-		err = p.Err
-	}
-	return fmt.Errorf("certificate authority %s: %w", path, err)
-}

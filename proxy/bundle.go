@@ -34,7 +34,7 @@ func Bundle(dir string) (path string, err error) {
 	path = filepath.Join(dir, bundleFile)
 	text, err := os.ReadFile(own)
 	if err != nil {
-		return "", authorityError(own, err)
+		return "", authorityError(own, fmt.Errorf("%w; weir ca makes it", plain(err)))
 	}
 	root, err := parseRoot(text)
 	if err != nil {
