@@ -178,7 +178,7 @@ func (k *Keeper) run() {
 			}
 		case <-ticker.C:
 			// Others write and delete contents too.
-			k.note(k.count(context.Background()))
+			_ = k.note(k.count(context.Background())) // told by Err
 			soon = time.After(0)
 		case answer := <-k.flush:
 			err := k.write()
