@@ -42,13 +42,13 @@ func (s *shaper) hashed(raw []byte) (hash uint64, n int) {
 }
 
 // text hashes a string; a value of another kind says nothing.
-func (s *shaper) text() content {
+func (s *shaper) text() saying {
 	if s.peek() != '"' {
 		s.skip()
-		return content{}
+		return saying{}
 	}
 	hash, n := s.hashed(s.raw())
-	return content{hash, n, true}
+	return saying{hash, n, true}
 }
 
 // canonical hashes the next value.
@@ -94,15 +94,9 @@ func (s *shaper) fieldHash() uint64 {
 // scalarHash is of a number, true, false or null. Numbers that are equal are
 // the same, and whole ones are told apart to the last digit.
 func scalarHash(b []byte) uint64 {
-	whole := true
-	for i, ch := range b {
-		if (ch < '0' || ch > '9') && (ch != '-' || i > 0) {
-			whole = false
-		}
-	}
-	if len(b) > 0 && b[0] == '-' || !whole {
-		if f, err := strconv.ParseFloat(view(b), 64); err == nil && (!whole || f == 0) {
-			var room [32]byte
+	var room [32]byte
+	if !plain(b) {
+		if f, err := strconv.ParseFloat(view(b), 64); err == nil {
 			if f > -1<<53 && f < 1<<53 && f == float64(int64(f)) {
 				b = strconv.AppendInt(room[:0], int64(f), 10)
 			} else {
@@ -113,14 +107,32 @@ func scalarHash(b []byte) uint64 {
 	return fold(scalarSeed, xxhash.Sum64(b))
 }
 
+// plain says whether a scalar has but one spelling: it is a word, or a whole
+// number in digits that is not -0.
+func plain(b []byte) bool {
+	if len(b) == 0 || b[0] >= 'a' {
+		return true
+	}
+	digits := b
+	if b[0] == '-' {
+		digits = b[1:]
+	}
+	for _, ch := range digits {
+		if ch < '0' || ch > '9' {
+			return false
+		}
+	}
+	return string(b) != "-0"
+}
+
 // whole hashes a tool's definition, a part or an item without what is no part
 // of what it says: cache marks, signatures, ids and the state of a call. It
 // gives the name of the tool that it defines, and where it has none, its type.
-func (s *shaper) whole() (what content, name []byte) {
+func (s *shaper) whole() (what saying, name []byte) {
 	first := s.peek()
 	from := s.i
 	if first != '{' {
-		return content{hash: s.canonical(), bytes: s.i - from}, nil
+		return saying{hash: s.canonical(), bytes: s.i - from}, nil
 	}
 	var sum uint64
 	var kind []byte
@@ -147,7 +159,7 @@ func (s *shaper) whole() (what content, name []byte) {
 	if name == nil {
 		name = kind
 	}
-	return content{hash: fold(objectSeed, sum), bytes: s.i - from}, name
+	return saying{hash: fold(objectSeed, sum), bytes: s.i - from}, name
 }
 
 // next gives the string that stands next without passing it.
@@ -157,10 +169,10 @@ func (s *shaper) next() []byte {
 }
 
 // noArguments are the same as an empty object.
-var noArguments = content{hash: fold(objectSeed, 0)}
+var noArguments = saying{hash: fold(objectSeed, 0)}
 
 // arguments hashes what a tool is called with: JSON, or a string of it.
-func (s *shaper) arguments() content {
+func (s *shaper) arguments() saying {
 	switch s.peek() {
 	case 'n':
 		s.skip()
@@ -168,12 +180,13 @@ func (s *shaper) arguments() content {
 	case '"':
 	default:
 		from := s.i
-		return content{hash: s.canonical(), bytes: s.i - from}
+		return saying{hash: s.canonical(), bytes: s.i - from}
 	}
 	from := len(s.scratch)
 	s.scratch = unescape(s.scratch, s.raw())
 	words := s.scratch[from:]
 	if len(bytes.TrimSpace(words)) == 0 {
+		s.scratch = s.scratch[:from]
 		return noArguments
 	}
 	body := s.cursor
@@ -183,13 +196,13 @@ func (s *shaper) arguments() content {
 		hash = xxhash.Sum64(words)
 	}
 	s.cursor, s.depth, s.scratch = body, 0, s.scratch[:from]
-	return content{hash: hash, bytes: len(words)}
+	return saying{hash: hash, bytes: len(words)}
 }
 
 // content hashes a content in any of its forms: a string, an array of one
 // text, or parts of all kinds.
-func (s *shaper) content() content {
-	all := content{hash: contentSeed}
+func (s *shaper) content() saying {
+	all := saying{hash: contentSeed}
 	switch s.peek() {
 	case 'n':
 		s.skip()
@@ -206,19 +219,19 @@ func (s *shaper) content() content {
 	return all
 }
 
-func (all *content) join(more content) {
+func (all *saying) join(more saying) {
 	if more.bytes > 0 {
 		all.hash, all.bytes = fold(all.hash, more.hash), all.bytes+more.bytes
 	}
 }
 
 // piece hashes the text of a part, or the part itself where it has none.
-func (s *shaper) piece() content {
+func (s *shaper) piece() saying {
 	if s.peek() == '"' {
 		return s.text()
 	}
 	from := s.i
-	var text content
+	var text saying
 	for s.object(); s.field(); {
 		if string(s.name) == "text" {
 			text = s.text()

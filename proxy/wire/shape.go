@@ -109,15 +109,15 @@ func (s *shaper) shape() Shape {
 	return Shape{append(all, s.messages...)}
 }
 
-// content is what a value says, without its words.
-type content struct {
+// saying is what a value says, without its words.
+type saying struct {
 	hash  uint64
 	bytes int
 	words bool // it is a string, though it may be empty
 }
 
 // add adds a block, unless the body broke off within it.
-func (s *shaper) add(role Role, kind Kind, name string, what content) {
+func (s *shaper) add(role Role, kind Kind, name string, what saying) {
 	if s.bad {
 		return
 	}
@@ -131,7 +131,7 @@ func (s *shaper) add(role Role, kind Kind, name string, what content) {
 }
 
 // addWords adds a text, unless it is empty.
-func (s *shaper) addWords(role Role, kind Kind, what content) {
+func (s *shaper) addWords(role Role, kind Kind, what saying) {
 	if what.bytes > 0 {
 		s.add(role, kind, "", what)
 	}
@@ -207,7 +207,7 @@ func (s *shaper) part(role Role) {
 	from := s.i
 	var kind, id []byte
 	var name string
-	var text, refusal, thought, result content
+	var text, refusal, thought, result saying
 	input := noArguments
 	for s.object(); s.field(); {
 		switch string(s.name) {
@@ -252,7 +252,7 @@ func (s *shaper) part(role Role) {
 }
 
 // call adds a tool's call, and remembers who was called.
-func (s *shaper) call(id []byte, name string, arguments content) {
+func (s *shaper) call(id []byte, name string, arguments saying) {
 	s.add(Assistant, KindTool, name, arguments)
 	if len(id) > 0 {
 		s.calls = append(s.calls, toolCall{xxhash.Sum64(id), name})

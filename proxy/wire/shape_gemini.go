@@ -72,7 +72,7 @@ func (s *shaper) geminiPart(role Role) {
 	s.peek()
 	from, before := s.i, len(*s.into)
 	kind := KindText
-	var text content
+	var text saying
 	for s.object(); s.field(); {
 		switch string(s.name) {
 		case "text":
@@ -120,7 +120,7 @@ func (s *shaper) geminiCall() {
 
 func (s *shaper) geminiResult() {
 	var name string
-	var result content
+	var result saying
 	for s.object(); s.field(); {
 		switch string(s.name) {
 		case "name":

@@ -77,7 +77,7 @@ func chatOrder(k Kind) int {
 func (s *shaper) chatResult() {
 	var id []byte
 	var name string
-	var result content
+	var result saying
 	for s.object(); s.field(); {
 		switch string(s.name) {
 		case "content":
@@ -128,7 +128,7 @@ func (s *shaper) chatCall() {
 }
 
 // chatFunction reads which tool a call calls, and with what.
-func (s *shaper) chatFunction() (name string, arguments content) {
+func (s *shaper) chatFunction() (name string, arguments saying) {
 	arguments = noArguments
 	for s.object(); s.field(); {
 		switch string(s.name) {
@@ -208,7 +208,7 @@ func (s *shaper) responsesItem() {
 		s.peek()
 		from := s.i
 		hash := s.canonical()
-		s.add(Assistant, KindOther, "", content{hash: hash, bytes: s.i - from})
+		s.add(Assistant, KindOther, "", saying{hash: hash, bytes: s.i - from})
 		return
 	case "function_call", "custom_tool_call", "local_shell_call", "reasoning":
 	default:
@@ -219,7 +219,7 @@ func (s *shaper) responsesItem() {
 	}
 	var id []byte
 	var name string
-	var thought, summary, sealed, output content
+	var thought, summary, sealed, output saying
 	arguments := noArguments
 	for s.object(); s.field(); {
 		switch string(s.name) {
