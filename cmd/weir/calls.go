@@ -22,6 +22,8 @@ type callsFlags struct {
 	slowest  bool
 	inFlight bool
 	json     bool
+	content  bool
+	forget   string
 	limit    int
 }
 
@@ -31,14 +33,16 @@ func (a *app) callsCommand() *cobra.Command {
 		Use:   "calls [SELECTION…|ID]",
 		Short: "List calls, or draw where one call's time went",
 		Long: `Lists the calls that a selection names, the newest at the end, or shows one by the
-beginning of its id. A pipe gets tab-separated rows, with figures in
-milliseconds and a head.
+beginning of its id, with what weir proxy --keep kept of it. A pipe gets
+tab-separated rows, with figures in milliseconds and a head.
 ` + store.SelectionHelp(),
 		Example: `  weir calls
   weir calls run:7f3a --slowest
   weir calls --follow scenario:short_chat
   weir calls --in-flight
-  weir calls 3f9c1a`,
+  weir calls 3f9c1a
+  weir calls 3f9c1a --content
+  weir calls --forget 30m`,
 		Args: wantArgs(0, -1, ""),
 		RunE: func(c *cobra.Command, args []string) error { return a.runCalls(c.Context(), args, f) },
 	}
@@ -48,6 +52,8 @@ milliseconds and a head.
 	fl.BoolVar(&f.slowest, "slowest", false, "the slowest first, by TTFT as it was felt")
 	fl.BoolVar(&f.inFlight, "in-flight", false, "calls that have not ended")
 	fl.BoolVar(&f.json, "json", false, "each call as a line of JSON, with all attributes of its span")
+	fl.BoolVar(&f.content, "content", false, "one call with its request and response, where they were kept")
+	fl.StringVar(&f.forget, "forget", "", "delete what was kept of calls: those of the last 30m or so, one by its id, or all; their figures stay")
 	fl.IntVarP(&f.limit, "limit", "n", 20, "how many; 0: all")
 	return c
 }
@@ -61,6 +67,15 @@ func (a *app) runCalls(ctx context.Context, words []string, f callsFlags) error 
 	}
 	if f.follow && (f.slowest || f.inFlight) || f.slowest && f.inFlight {
 		return usagef("calls: --follow, --slowest and --in-flight exclude each other")
+	}
+	if f.forget != "" {
+		if len(words) > 0 || f.follow || f.slowest || f.inFlight || f.json || f.content {
+			return usagef("calls: --forget says itself what is deleted; leave out everything but --db")
+		}
+		return a.forget(ctx, f.forget, f.db)
+	}
+	if f.content && !one {
+		return usagef("calls: --content is of one call; say which, by the beginning of its id")
 	}
 	var selection store.Selection
 	var err error
@@ -86,14 +101,18 @@ func (a *app) runCalls(ctx context.Context, words []string, f callsFlags) error 
 	return errors.Join(err, db.Close())
 }
 
-// oneCall draws one call's account.
+// oneCall draws one call's account, and what was kept of it.
 func (a *app) oneCall(ctx context.Context, db *store.DB, id string, f callsFlags) error {
 	views, err := db.Call(ctx, id)
 	if err != nil {
 		return err
 	}
+	content, err := contentOf(ctx, db, views)
+	if err != nil {
+		return err
+	}
 	if f.json {
-		return a.writeCalls(views, f)
+		return report.CallJSON(a.out, views[0], content, f.content)
 	}
 	var other *call.Call
 	for _, v := range views[1:] {
@@ -102,11 +121,37 @@ func (a *app) oneCall(ctx context.Context, db *store.DB, id string, f callsFlags
 			break
 		}
 	}
-	report.Explain(a.out, views[0], other, a.style(a.out))
-	if other != nil {
-		fmt.Fprintf(a.err, "next: weir calls %s   (as the other side saw it)\n", report.SpanText(other))
+	style := a.style(a.out)
+	report.Explain(a.out, views[0], other, style)
+	if content != nil {
+		report.Content(a.out, content, f.content, style)
+	}
+	own := report.SpanText(views[0]) + dbFlag(f.db)
+	switch {
+	case f.content && (content == nil || !content.Full):
+		fmt.Fprintln(a.err, "! the request and the response were not kept; weir proxy --keep full keeps those to come")
+	case content != nil && content.Full && f.content:
+		fmt.Fprintf(a.err, "next: weir calls --forget %s   (deletes what it says)\n", own)
+	case content != nil && content.Full:
+		fmt.Fprintf(a.err, "next: weir calls %s --content   (what it says)\n", own)
+	case other != nil:
+		fmt.Fprintf(a.err, "next: weir calls %s%s   (as the other side saw it)\n", report.SpanText(other), dbFlag(f.db))
 	}
 	return nil
+}
+
+// contentOf is what is kept of a call, which the proxy saw; nil for nothing.
+func contentOf(ctx context.Context, db *store.DB, views []*call.Call) (*store.Content, error) {
+	for _, v := range views {
+		content, ok, err := db.Content(ctx, v.SpanID)
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			return &content, nil
+		}
+	}
+	return nil, nil
 }
 
 // listCalls lists the newest, or the slowest, one line a call: the proxy's view

@@ -30,6 +30,7 @@ var allowed = map[string]map[string]string{
 		"proxy/wire": "keeps the shapes of requests",
 	},
 	"store/report": {
+		"proxy/wire":          "shows of what a request is made",
 		"store":               "runs and what was lost",
 		"store/call":          "summarises calls",
 		"generator/loadmodel": "a scenario's order and what is good enough",

@@ -36,6 +36,7 @@ type proxyFlags struct {
 	clientTokenEnv string
 	holdBody       int // MiB
 	maxHeader      int // KiB
+	keep           keepFlags
 	verbose        bool
 }
 
@@ -50,7 +51,8 @@ requests and lets the streams under way end; a second Ctrl-C ends them.`,
 		Example: `  weir proxy --upstream https://api.anthropic.com
   weir proxy --upstream openai=https://api.openai.com,models=gpt-* \
              --upstream local=http://127.0.0.1:8000,prefix=/local
-  weir proxy --upstream https://host/api --ca-file ca.pem --load-model rules.json`,
+  weir proxy --upstream https://host/api --ca-file ca.pem --load-model rules.json
+  weir proxy --upstream https://api.anthropic.com --keep shape`,
 		Args: wantArgs(0, 0, ""),
 		RunE: func(c *cobra.Command, _ []string) error { return a.runProxy(c.Context(), f) },
 	}
@@ -70,6 +72,7 @@ requests and lets the streams under way end; a second Ctrl-C ends them.`,
 	fl.StringVar(&f.clientTokenEnv, "client-token-env", "WEIR_CLIENT_TOKEN", "variable that holds the token which clients must send in X-Weir-Token")
 	fl.IntVar(&f.holdBody, "hold-body", 64, "MiB of a request's body that are held to be sent again if its connection fails; a longer body passes without being held")
 	fl.IntVar(&f.maxHeader, "max-header", 1024, "KiB of headers that a request may have")
+	f.keep.add(fl)
 	fl.BoolVarP(&f.verbose, "verbose", "v", false, "say more of what happens")
 	return c
 }
@@ -156,6 +159,9 @@ func (a *app) runProxy(ctx context.Context, f proxyFlags) error {
 	if f.grace < 0 {
 		return usagef("--grace %s: want 0 or more", f.grace)
 	}
+	if err := f.keep.check(); err != nil {
+		return err
+	}
 	upstreams, err := f.proxyUpstreams(a.env)
 	if err != nil {
 		return err
@@ -186,7 +192,13 @@ func (a *app) runProxy(ctx context.Context, f proxyFlags) error {
 		l.Close()
 		return err
 	}
+	kept, err := s.keep(ctx, f.keep)
+	if err != nil {
+		l.Close()
+		return errors.Join(err, s.close())
+	}
 	p := s.proxy(upstreams)
+	p.Keep = kept.seam
 	p.Forward = forward
 	p.ClientToken, p.Log, p.Scenario = token, a.logger(f.verbose), f.scenario
 	p.HoldBody, p.MaxHeaderBytes = int64(f.holdBody)<<20, f.maxHeader<<10
@@ -212,7 +224,7 @@ func (a *app) runProxy(ctx context.Context, f proxyFlags) error {
 		cut = !a.drain(p, f.grace) && a.hard.Err() != nil
 		failed = <-served
 	}
-	err = errors.Join(failed, s.close())
+	err = errors.Join(failed, kept.close(), s.close())
 	if err == nil && ctx.Err() != nil {
 		fmt.Fprintln(a.err, "next: weir report last"+s.dbFlag())
 	}

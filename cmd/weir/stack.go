@@ -82,6 +82,9 @@ func dbFlag(path string) string {
 // A collector that is down may hold up the end of a command for so long.
 const sendOnFor = 5 * time.Second
 
+// A disk that takes nothing is tried for some seconds, on a busy machine longer.
+const recordFor = 30 * time.Second
+
 // close writes what is left and closes the database. What was lost is an error:
 // the figures miss it.
 func (s *stack) close() error {
@@ -90,6 +93,11 @@ func (s *stack) close() error {
 	var errs []error
 	err := s.tracing.Shutdown(ctx)
 	recorder := s.tracing.Recorder
+	if recorder.Err() != nil { // how many are lost is known when it has given up
+		patience, cancel := context.WithTimeout(context.Background(), recordFor)
+		defer cancel()
+		_ = recorder.Shutdown(patience) // told by Err and Lost
+	}
 	if lost := recorder.Lost(); lost > 0 {
 		errs = append(errs, fmt.Errorf("%d calls could not be written and are lost: %w", lost, orUnknown(recorder.Err())))
 	} else if err != nil && recorder.Err() == nil {
