@@ -3,7 +3,7 @@
 # against what they did. Nothing leaves this machine but the installation: the
 # endpoint is simulated, and no key is needed.
 #
-#   bash run.sh                 the SDKs, and the agents that install quickly
+#   bash run.sh                 the SDKs, which install quickly
 #   bash run.sh all             every client
 #   bash run.sh codex python    those named: sdk python claude codex opencode gemini
 #
@@ -20,7 +20,7 @@ trap 'rm -rf "$work"' EXIT
 folders=(sdk python claude codex opencode gemini)
 quick=
 case "${1:-}" in
-  "") wanted=("${folders[@]}") quick=yes ;;
+  "") wanted=(sdk python) quick=yes ;;
   all) wanted=("${folders[@]}") ;;
   *) wanted=("$@") ;;
 esac
