@@ -76,6 +76,9 @@ func (a *agent) testText(t *testing.T) {
 	one, other := newEndpoint(t), newEndpoint(t)
 	w = newWeir(t, other.url)
 	for _, r := range plain.asked {
+		if r.header.Get("Upgrade") != "" {
+			continue // its answers come over a connection of its own
+		}
 		if diff := cmp.Diff(r.send(t, one.url), r.send(t, w.url+"/s/"+scenario)); diff != "" {
 			t.Errorf("the answer to %s %s differs (-without +through):\n%s", r.method, r.target, diff)
 		}
@@ -86,12 +89,10 @@ func (a *agent) testText(t *testing.T) {
 func (a *agent) testTool(t *testing.T) {
 	e := newEndpoint(t)
 	w := newWeir(t, e.url)
-	got := a.run(t, place{base: w.url + "/s/" + scenario, key: rightKey, prompt: "Do it. " + a.tool + " [[say " + words + "]]"}, nil)
-	if got.failed || !strings.Contains(got.out, words) {
-		t.Errorf("the turn failed: %v", got)
-	}
-	if !strings.Contains(e.lastBody(), "RAN") {
-		t.Errorf("the last request does not hold what the tool said: %s\n%v", e.lastBody(), got)
+	got := a.run(t, place{base: w.url + "/s/" + scenario, key: rightKey, prompt: "Do it. " + a.tool + " [[say The tool said {result}]]"}, nil)
+	_, result, answered := strings.Cut(got.out, "The tool said")
+	if got.failed || !answered || !strings.Contains(result, "RAN") {
+		t.Errorf("it does not come back with what the tool said: %v", got)
 	}
 	calls := a.check(t, e, w.calls(t), call.OK, call.OK)
 	if len(calls) == 2 && (!calls[0].FirstTool.Reached() || calls[1].FirstTool.Reached()) {
@@ -134,6 +135,7 @@ func (a *agent) testRetry(t *testing.T, fault string, want call.Outcome) {
 // second half would come much later.
 func (a *agent) testKilled(t *testing.T) {
 	e := newEndpoint(t)
+	e.plain = true
 	w := newWeir(t, e.url)
 	url, seen := relay(t, strings.TrimPrefix(w.url, "http://"), "Reservoirs")
 	a.run(t, place{base: url + "/s/" + scenario, key: rightKey, prompt: "Speak. [[fault stall:10m]] [[say Reservoirs hold " + strings.Repeat("much water, ", 20) + "]]"}, seen)

@@ -6,15 +6,17 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"weir/generator/sim"
+	"weir/proxy/client"
 	"weir/store/call"
 )
 
-// generating are the calls that ask for tokens. Agents make others beside them:
-// they look whether anybody is there, or which models exist.
+// generating are the calls that ask for an answer. Agents make others beside
+// them: they look whether anybody is there, or which models exist, or make a
+// connection ready.
 func generating(calls []*call.Call) []*call.Call {
 	var asked []*call.Call
 	for _, c := range calls {
-		if c.Operation.Generates() {
+		if c.Operation.Generates() && c.Purpose != client.Prewarm {
 			asked = append(asked, c)
 		}
 	}

@@ -67,14 +67,12 @@ var agents = []agent{
 	{
 		folder: "codex", name: "codex", client: "codex", version: "@openai/codex",
 		session: true, usage: true, tool: shellTool("exec_command", "cmd"),
-		start: func(p place) start {
-			provider := `model_providers.weir={name="weir",base_url="` + p.base + `/v1",env_key="OPENAI_API_KEY",wire_api="responses"}`
-			return start{
-				argv: []string{npm(p, "codex", "codex"), "exec", "--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox",
-					"-m", "sim", "-c", "model_provider=weir", "-c", provider, p.prompt},
-				env: []string{"OPENAI_API_KEY=" + p.key},
-			}
-		},
+		start: func(p place) start { return codex(p, "") },
+	},
+	{
+		folder: "codex", name: "codex-websocket", client: "codex", version: "@openai/codex",
+		session: true, usage: true, tool: shellTool("exec_command", "cmd"),
+		start: func(p place) start { return codex(p, ",supports_websockets=true") },
 	},
 	{
 		folder: "opencode", name: "opencode", client: "opencode", version: "opencode-ai",
@@ -145,6 +143,16 @@ var agents = []agent{
 // npm is a program of an npm package.
 func npm(p place, folder, program string) string {
 	return filepath.Join(p.cache, folder, "node_modules", ".bin", program)
+}
+
+// codex is Codex with a provider of its own, and more said of that.
+func codex(p place, more string) start {
+	provider := `model_providers.weir={name="weir",base_url="` + p.base + `/v1",env_key="OPENAI_API_KEY",wire_api="responses"` + more + `}`
+	return start{
+		argv: []string{npm(p, "codex", "codex"), "exec", "--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox",
+			"-m", "sim", "-c", "model_provider=weir", "-c", provider, p.prompt},
+		env: []string{"OPENAI_API_KEY=" + p.key},
+	}
 }
 
 // node runs a script of the folder sdk.

@@ -14,7 +14,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -35,10 +34,11 @@ const patience = 3 * time.Minute
 
 // endpoint is a simulated endpoint, with all that it was asked.
 type endpoint struct {
-	url string
+	url   string
+	plain bool // its WebSockets do not compress; set before use
 
 	mu      sync.Mutex
-	asked   []request
+	asked   []request // over HTTP
 	records []*sim.Record
 }
 
@@ -63,6 +63,9 @@ func newEndpoint(t *testing.T) *endpoint {
 		t.Fatal(err)
 	}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if e.plain {
+			r.Header.Del("Sec-WebSocket-Extensions")
+		}
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
 			return // the client left
@@ -80,18 +83,6 @@ func newEndpoint(t *testing.T) *endpoint {
 	})
 	e.url = server.URL
 	return e
-}
-
-// lastBody is the latest request that has one.
-func (e *endpoint) lastBody() string {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	for _, r := range slices.Backward(e.asked) {
-		if r.body != "" {
-			return r.body
-		}
-	}
-	return ""
 }
 
 // send sends a request as it was sent before, and writes down all that comes

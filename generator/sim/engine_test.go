@@ -27,6 +27,21 @@ func withEngine(t *testing.T, c EngineConfig, test func(e *engine)) {
 	})
 }
 
+// together submits several before the engine can look at the first.
+func together(e *engine, demands ...demand) []*sequence {
+	var all []*sequence
+	e.mu.Lock()
+	for _, d := range demands {
+		s := newSequence(d)
+		s.arrived = time.Now()
+		e.waiting = append(e.waiting, s)
+		all = append(all, s)
+	}
+	e.mu.Unlock()
+	e.stir()
+	return all
+}
+
 // arrivals are when a sequence's steps come, since from.
 func arrivals(s *sequence, from time.Time) []time.Duration {
 	var at []time.Duration
@@ -136,10 +151,8 @@ func TestPrefillOfOneSlowsTheDecodingOfAnother(t *testing.T) {
 func TestFifthSequenceWaitsForASlotOfFour(t *testing.T) {
 	withEngine(t, plainEngine, func(e *engine) {
 		start := time.Now()
-		for range 4 {
-			e.submit(asked(100, 5))
-		}
-		fifth := e.submit(asked(100, 1))
+		four := asked(100, 5)
+		fifth := together(e, four, four, four, four, asked(100, 1))[4]
 		// The four are read together (10 + 4 + 4 ms) and take four steps more.
 		admitted := <-fifth.admitted
 		if got, want := admitted.at.Sub(start), ms(18+4*14); got != want {
@@ -310,9 +323,8 @@ func TestCancelledWaiterCostsNothing(t *testing.T) {
 func TestRestingSequenceGetsNothingAndHoldsNobodyUp(t *testing.T) {
 	withEngine(t, plainEngine, func(e *engine) {
 		start := time.Now()
-		late := e.submit(demand{input: 100, output: 4, rest: rest{0, ms(100)}})
-		stalls := e.submit(demand{input: 100, output: 4, rest: rest{2, ms(100)}})
-		plain := e.submit(asked(100, 4))
+		all := together(e, demand{input: 100, output: 4, rest: rest{0, ms(100)}}, demand{input: 100, output: 4, rest: rest{2, ms(100)}}, asked(100, 4))
+		late, stalls, plain := all[0], all[1], all[2]
 		heard := map[*sequence]chan []time.Duration{late: make(chan []time.Duration, 1), stalls: make(chan []time.Duration, 1)}
 		for s, out := range heard {
 			go func() { out <- arrivals(s, start) }()

@@ -33,7 +33,7 @@ type directive struct {
 
 var directiveKinds = []directive{
 	{"tool", "[[tool NAME {…}]]", "call the tool with these arguments; several are called one after the other, an answer each", (*directives).readTool},
-	{"say", "[[say TEXT]]", "answer TEXT, when all tools have been called (default: " + done + ")", (*directives).readSay},
+	{"say", "[[say TEXT]]", "answer TEXT, in which {result} is what the last tool said, when all have been called (default: " + done + ")", (*directives).readSay},
 	{"fault", "[[fault KIND 2]]", "let the first 2 requests with this prompt go wrong; KIND:TIME is a fault with a time; without a number all do", (*directives).readFault},
 }
 
@@ -61,7 +61,7 @@ type directives struct {
 // stands: each answer of the model that called a tool is one call done. It is
 // nil where no message has a directive.
 func readScript(r *wire.Request) (*script, error) {
-	called := 0
+	called, result := 0, ""
 	for i := len(r.Messages) - 1; i >= 0; i-- {
 		m := &r.Messages[i]
 		switch m.Role {
@@ -71,15 +71,23 @@ func readScript(r *wire.Request) (*script, error) {
 			}
 			continue
 		case wire.ToolRole:
+			if called == 0 {
+				result = said(m, wire.KindToolResult)
+			}
 			continue
 		}
-		prompt := words(m)
+		prompt := said(m, wire.KindText)
 		d, err := readDirectives(prompt)
 		if err != nil {
 			return nil, fmt.Errorf("script: %w", err)
 		}
 		if d != nil {
-			return d.at(called, prompt, r.Tools), nil
+			s := d.at(called, r.Tools)
+			s.prompt = prompt
+			if s.tool == "" {
+				s.text = strings.ReplaceAll(s.text, "{result}", result)
+			}
+			return s, nil
 		}
 	}
 	return nil, nil
@@ -94,11 +102,11 @@ func calls(m *wire.Message) bool {
 	return false
 }
 
-// words are the text of a message.
-func words(m *wire.Message) string {
+// said is the text of a message's parts of one kind.
+func said(m *wire.Message, kind wire.Kind) string {
 	var all []string
 	for _, p := range m.Parts {
-		if p.Kind == wire.KindText {
+		if p.Kind == kind {
 			all = append(all, p.Text)
 		}
 	}
@@ -107,8 +115,8 @@ func words(m *wire.Message) string {
 
 // at gives the script after so many calls. A request without tools is no turn
 // of the conversation (clients let models name it, for one) and gets the words.
-func (d *directives) at(called int, prompt string, tools []wire.Tool) *script {
-	s := &script{text: d.say, fault: d.fault, faulty: d.faulty, prompt: prompt}
+func (d *directives) at(called int, tools []wire.Tool) *script {
+	s := &script{text: d.say, fault: d.fault, faulty: d.faulty}
 	if called >= len(d.calls) || len(tools) == 0 {
 		return s
 	}

@@ -10,8 +10,8 @@ import (
 	"weir/proxy/wire"
 )
 
-// said is a request whose user says text, with a tool unless the API has none.
-func said(api wire.API, stream bool, text string) *wire.Request {
+// saying is a request whose user says text, with a tool unless the API has none.
+func saying(api wire.API, stream bool, text string) *wire.Request {
 	r := request(api, stream)
 	r.MaxTokens = wire.Count{}
 	if api == wire.Messages {
@@ -56,7 +56,7 @@ func TestScriptedTurn(t *testing.T) {
 				name += " streamed"
 			}
 			t.Run(name, func(t *testing.T) {
-				r := said(api, stream, prompt)
+				r := saying(api, stream, prompt)
 				if api != wire.Completions { // which has no tools
 					h := answerTo(t, e, api, r)
 					want := `look{"at":"[[x]] \"堰\"", "deep":{"n":[1,[2]]}}`
@@ -98,6 +98,7 @@ func TestScript(t *testing.T) {
 		{"a fault of some requests", []wire.Message{user("[[fault 500 2]]")}, tools, &script{text: done, fault: &Fault{"500", 1, 0}, faulty: 2}},
 		{"the first of two calls", []wire.Message{user(two)}, tools, &script{tool: "a", text: "{}"}},
 		{"after one call comes the second", []wire.Message{user(two), called, result}, tools, &script{tool: "b", text: `{"n": 1}`}},
+		{"and what the last tool said", []wire.Message{user("[[tool a {}]] [[say <{result}>]]"), called, result}, tools, &script{text: "<r>"}},
 		{"after both comes the text", []wire.Message{user(two), called, result, called, result}, tools, &script{text: "end"}},
 		{"the last message with directives counts", []wire.Message{user(two), called, result, user("[[say new]]"), user("a reminder")}, tools, &script{text: "new"}},
 		{"a request without tools is told the text", []wire.Message{user(two)}, nil, &script{text: "end"}},
@@ -131,7 +132,7 @@ func TestScriptErrors(t *testing.T) {
 		`[[fault 500 none]]`:      `[[fault: number "none": want 1 or more`,
 		`[[fault stall:forever]]`: `time "forever"`,
 	} {
-		resp, body, _ := post(t, e, wire.Chat, said(wire.Chat, true, prompt))
+		resp, body, _ := post(t, e, wire.Chat, saying(wire.Chat, true, prompt))
 		told, ok := wire.For(wire.Chat).ParseError(body)
 		if resp.StatusCode != http.StatusBadRequest || !ok || !strings.Contains(told.Message, want) {
 			t.Errorf("%s: status %d, %q; want 400 and %q", prompt, resp.StatusCode, told.Message, want)
@@ -143,7 +144,7 @@ func TestScriptedFaultsBefallTheFirstRequests(t *testing.T) {
 	e := serve(t, Config{Script: true})
 	statuses := func(prompt string) (all []int) {
 		for range 4 {
-			resp, _, _ := post(t, e, wire.Messages, said(wire.Messages, true, prompt))
+			resp, _, _ := post(t, e, wire.Messages, saying(wire.Messages, true, prompt))
 			all = append(all, resp.StatusCode)
 		}
 		return all
@@ -161,7 +162,7 @@ func TestScriptedFaultsBefallTheFirstRequests(t *testing.T) {
 
 func TestScriptIsCutByItsLimit(t *testing.T) {
 	e := serve(t, Config{Script: true})
-	r := said(wire.Messages, true, "[[say one two three four five six seven eight]]")
+	r := saying(wire.Messages, true, "[[say one two three four five six seven eight]]")
 	r.MaxTokens = wire.N(4)
 	if h := answerTo(t, e, wire.Messages, r); h.text != "one two three four" || h.finish != "max_tokens" || h.usage.Output.N != 4 {
 		t.Errorf("answer %+v, want its first four tokens", h)
@@ -170,7 +171,7 @@ func TestScriptIsCutByItsLimit(t *testing.T) {
 
 func TestDirectivesAreWordsWithoutTheFlag(t *testing.T) {
 	e := serve(t, Config{})
-	r := said(wire.Messages, true, "[[say hello]]")
+	r := saying(wire.Messages, true, "[[say hello]]")
 	r.MaxTokens = wire.N(8)
 	if h := answerTo(t, e, wire.Messages, r); h.text == "" || strings.Contains(h.text, "hello") {
 		t.Errorf("answer %q, want an ordinary one", h.text)
