@@ -89,14 +89,23 @@ func (a *agent) testText(t *testing.T) {
 func (a *agent) testTool(t *testing.T) {
 	e := newEndpoint(t)
 	w := newWeir(t, e.url)
-	got := a.run(t, place{base: w.url + "/s/" + scenario, key: rightKey, prompt: "Do it. " + a.tool + " [[say The tool said {result}]]"}, nil)
-	_, result, answered := strings.Cut(got.out, "The tool said")
-	if got.failed || !answered || !strings.Contains(result, "RAN") {
-		t.Errorf("it does not come back with what the tool said: %v", got)
-	}
+	got := a.run(t, place{base: w.url + "/s/" + scenario, key: rightKey, prompt: a.toolPrompt()}, nil)
+	wantToolResult(t, got)
 	calls := a.check(t, e, w.calls(t), call.OK, call.OK)
 	if len(calls) == 2 && (!calls[0].FirstTool.Reached() || calls[1].FirstTool.Reached()) {
 		t.Errorf("first tool call at %v and %v, want one in the first call only", calls[0].FirstTool, calls[1].FirstTool)
+	}
+}
+
+// toolPrompt lets the client run a tool, and then hear what it has sent back of
+// that.
+func (a *agent) toolPrompt() string { return "Do it. " + a.tool + " [[say The tool said {result}]]" }
+
+func wantToolResult(t *testing.T, got ended) {
+	t.Helper()
+	_, result, answered := strings.Cut(got.out, "The tool said")
+	if got.failed || !answered || !strings.Contains(result, "RAN") {
+		t.Errorf("the endpoint did not hear what the tool said: %v", got)
 	}
 }
 

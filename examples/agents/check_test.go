@@ -55,8 +55,11 @@ func (a *agent) checkNames(t *testing.T, calls []*call.Call) {
 		if c.Scenario != scenario || c.ScenarioFrom != "path" {
 			t.Errorf("scenario %q from %q, want %q from its path", c.Scenario, c.ScenarioFrom, scenario)
 		}
-		if a.session && (c.Session == "" || c.Session != calls[0].Session) {
+		if c.Session == "" || c.Session != calls[0].Session {
 			t.Errorf("session %q, want the same for all calls, as in the first: %q", c.Session, calls[0].Session)
+		}
+		if named := c.SessionFrom == "header" || c.SessionFrom == "body"; named != a.session {
+			t.Errorf("session %q from %q; the client names it: %v", c.Session, c.SessionFrom, a.session)
 		}
 		if c.KeyFingerprint == "" || c.KeyFingerprint != calls[0].KeyFingerprint {
 			t.Errorf("key %q, want the same for all calls", c.KeyFingerprint)

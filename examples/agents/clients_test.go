@@ -15,7 +15,7 @@ type agent struct {
 	name    string // of the test
 	client  string // as weir names it
 	version string // package whose version weir shall name
-	session bool   // it names its conversation
+	session bool   // it names its conversation; else weir knows it by what is said
 	usage   bool   // its streams report usage
 	tool    string // the directive that makes it run a tool, which gives RAN
 	start   func(p place) start
