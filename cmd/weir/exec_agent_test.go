@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -20,7 +21,8 @@ import (
 // agent is a program that scripts run behind weir. Its arguments are done one
 // after the other:
 //
-//	ask API        one streamed call of messages, chat or gemini, to the variable's base URL
+//	ask API        one streamed call of messages, chat or gemini, to the variable's base URL;
+//	               it says hello, or what stands in PROMPT
 //	begin API      as ask, but it is left at its first bytes
 //	models         a request that generates nothing
 //	env NAME       prints a variable
@@ -86,11 +88,12 @@ func askOnce(api string, leave bool) int {
 	case "gemini":
 		base, path = os.Getenv("GOOGLE_GEMINI_BASE_URL"), "/v1beta/models/m:streamGenerateContent?alt=sse"
 	}
+	prompt := cmp.Or(os.Getenv("PROMPT"), "hello")
 	body, err := json.Marshal(map[string]any{
 		"model": "m", "max_tokens": 8, "stream": true, "stream_options": map[string]any{"include_usage": true},
-		"messages":         []any{map[string]any{"role": "user", "content": "hello"}},
+		"messages":         []any{map[string]any{"role": "user", "content": prompt}},
 		"generationConfig": map[string]any{"maxOutputTokens": 8},
-		"contents":         []any{map[string]any{"role": "user", "parts": []any{map[string]any{"text": "hello"}}}},
+		"contents":         []any{map[string]any{"role": "user", "parts": []any{map[string]any{"text": prompt}}}},
 	})
 	check(err)
 	resp, err := http.Post(base+path, "application/json", bytes.NewReader(body))
