@@ -85,6 +85,11 @@ func (p *Proxy) carry(w http.ResponseWriter, r *http.Request, door string, origi
 		x.end(call.EndUnreachable, errNoUpstream)
 		return
 	}
+	if x.key != nil && x.fromAWebPage() {
+		x.writeError(http.StatusForbidden, "permission_error", errWebPage.Error())
+		x.end(call.EndRefused, errWebPage)
+		return
+	}
 	if !x.unseen && !x.admit() {
 		return
 	}
@@ -144,10 +149,8 @@ func (x *exchange) readBody() error {
 	c.RequestBytes = int64(len(b.held))
 	if x.format != nil && x.r.Method == http.MethodPost {
 		if plain := b.inspect(x.r.Header.Get("Content-Encoding"), inspectedBody); len(plain) > 0 {
-			// What cannot be read is the upstream's to judge.
-			_ = x.format.ParseHead(&c.Request, plain)
 			x.plainBytes = int64(len(plain))
-			x.readShape(plain)
+			x.look(plain)
 		}
 	}
 	if x.route.Model != "" {
@@ -157,11 +160,28 @@ func (x *exchange) readBody() error {
 	return err
 }
 
-// readShape reads the request's shape, of which what breaks off is left out.
+// look reads what the request says of itself. What cannot be read is the
+// upstream's to judge, and a fault of weir's own here is no reason not to send
+// the request on.
+func (x *exchange) look(plain []byte) {
+	defer func() {
+		if v := recover(); v != nil {
+			x.p.Log.Error("weir cannot read a request, which goes on", "panic", fmt.Sprint(v), "api", x.c.API)
+		}
+	}()
+	_ = x.format.ParseHead(&x.c.Request, plain)
+	x.readShape(plain)
+}
+
+// readShape reads the request's shape. Of a body that breaks off there is none:
+// it would be taken for a shorter conversation.
 func (x *exchange) readShape(plain []byte) {
-	shape, _ := wire.ReadShape(x.c.API, plain)
+	shape, err := wire.ReadShape(x.c.API, plain)
+	if err != nil {
+		return
+	}
 	x.shape = shape
-	if x.kept != nil {
+	if x.kept != nil && len(shape.Blocks) > 0 {
 		x.kept.shape(&shape)
 	}
 }
@@ -346,16 +366,21 @@ func (x *exchange) failSend(err error) {
 		return
 	}
 	how, status := call.EndUnreachable, http.StatusBadGateway
-	what := "could not reach"
+	what, next := "could not reach", "Is it running, and is --upstream right?"
+	if x.verbatim {
+		next = "Is the address right?"
+	}
 	switch {
+	case errors.Is(err, errLoop):
+		status, what, next = http.StatusLoopDetected, "would ask itself for", "Point --upstream at the endpoint."
 	case !x.timing.connected():
 	case isTimeout(err):
 		how, status, what = call.EndTimeout, http.StatusGatewayTimeout, "waited too long for"
 	default:
 		how, what = call.EndBroken, "got no answer from"
 	}
-	x.writeError(status, "upstream_error", fmt.Sprintf("weir %s the upstream %s (%s): %s. Is it running, and is --upstream right?",
-		what, x.up.Name, x.up.URL.Host, call.Redact(cause(err).Error())))
+	x.writeError(status, "upstream_error", fmt.Sprintf("weir %s the upstream %s (%s): %s. %s",
+		what, x.up.Name, x.up.URL.Host, call.Redact(cause(err).Error()), next))
 	x.end(how, cause(err))
 }
 

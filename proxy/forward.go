@@ -14,6 +14,7 @@ import (
 	"net/http"
 	"net/url"
 	"path"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -89,7 +90,7 @@ func (p *Proxy) openForward() (*forwardDoor, error) {
 		}
 	}
 	d.direct = Upstream{Name: "elsewhere", URL: &url.URL{}, CAFile: p.Forward.CAFile, Proxy: p.Forward.Proxy}
-	if err := d.direct.open(); err != nil {
+	if err := d.direct.open(p.dial); err != nil {
 		return nil, err
 	}
 	d.goproxy = goproxy.NewProxyHttpServer()
@@ -123,6 +124,9 @@ func (d *forwardDoor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case !d.admitted(r):
 		w.Header().Set("Proxy-Authenticate", `Basic realm="weir"`)
 		http.Error(w, "weir wants its client token as the password of the proxy: http://weir:TOKEN@HOST:PORT", http.StatusProxyAuthRequired)
+		return
+	case r.Method != http.MethodConnect && (r.URL.Scheme != "http" && r.URL.Scheme != "https" || r.URL.Hostname() == ""):
+		http.Error(w, "weir carries requests to http://HOST and https://HOST", http.StatusBadRequest)
 		return
 	case r.Method != http.MethodConnect:
 		user, _ := credentials(r)
@@ -239,6 +243,10 @@ func (d *forwardDoor) connect(address string, ctx *goproxy.ProxyCtx) (*goproxy.C
 		return d.hijack(nil), address
 	}
 	host, port := splitAddress(address, "443")
+	if n, err := strconv.Atoi(port); err != nil || n < 1 || n > 65535 || host == "" || address != r.RequestURI {
+		ctx.Resp = goproxy.NewResponse(r, "text/plain; charset=utf-8", http.StatusBadRequest, "CONNECT wants HOST:PORT\n")
+		return goproxy.RejectConnect, address
+	}
 	user, _ := credentials(r)
 	origin := &url.URL{Scheme: "https", User: url.User(user), Host: net.JoinHostPort(host, port)}
 	if port == "443" {
@@ -303,7 +311,7 @@ func (d *forwardDoor) handshake(conn net.Conn, origin *url.URL) (net.Conn, error
 		NextProtos: []string{"h2", "http/1.1"},
 		GetCertificate: func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 			name := hello.ServerName
-			if name == "" {
+			if name == "" || !d.measures(&url.URL{Scheme: "https", Host: name}) {
 				name, _ = splitAddress(origin.Host, "")
 			}
 			return authority.Certificate(name)
@@ -333,7 +341,7 @@ func (d *forwardDoor) serveTunnelled(w http.ResponseWriter, r *http.Request) {
 func (d *forwardDoor) dialUnseen(_ *http.Request, _, address string) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(d.p.stopping, dialTimeout)
 	defer cancel()
-	conn, err := dialThrough(ctx, d.p.Forward.Proxy, address)
+	conn, err := d.p.dialThrough(ctx, d.p.Forward.Proxy, address)
 	if err != nil {
 		return nil, fmt.Errorf("weir could not reach %s: %w", address, err)
 	}
@@ -342,13 +350,12 @@ func (d *forwardDoor) dialUnseen(_ *http.Request, _, address string) (net.Conn, 
 }
 
 // dialThrough connects to an address, by way of a proxy if there is one.
-func dialThrough(ctx context.Context, via *url.URL, address string) (net.Conn, error) {
-	var dialer net.Dialer
+func (p *Proxy) dialThrough(ctx context.Context, via *url.URL, address string) (net.Conn, error) {
 	if via == nil {
-		return dialer.DialContext(ctx, "tcp", address)
+		return p.dial(ctx, "tcp", address)
 	}
 	host, port := splitAddress(via.Host, defaultPort(via.Scheme))
-	conn, err := dialer.DialContext(ctx, "tcp", net.JoinHostPort(host, port))
+	conn, err := p.dial(ctx, "tcp", net.JoinHostPort(host, port))
 	if err != nil {
 		return nil, err
 	}
@@ -394,6 +401,21 @@ type opened struct {
 }
 
 func (c *opened) Read(b []byte) (int, error) { return c.in.Read(b) }
+
+// CloseWrite and CloseRead close one direction, for tunnels whose ends do so.
+func (c *opened) CloseWrite() error {
+	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return c.Close()
+}
+
+func (c *opened) CloseRead() error {
+	if half, ok := c.Conn.(interface{ CloseRead() error }); ok {
+		return half.CloseRead()
+	}
+	return c.Close()
+}
 
 // handedOver is a listener of connections that came another way.
 type handedOver struct {

@@ -43,13 +43,15 @@ func (Secret) MarshalText() ([]byte, error) { return []byte("[redacted]"), nil }
 // under way is next, among those that the endpoint has not turned away for now.
 // The zero keyring holds none.
 type keyring struct {
-	mu   sync.Mutex
-	keys []*heldKey
+	mu    sync.Mutex
+	keys  []*heldKey
+	taken uint64 // keys so far
 }
 
 type heldKey struct {
 	secret Secret
 	active int
+	last   uint64       // when it was taken last, by keyring.taken
 	held   call.Instant // until when the endpoint does not want it
 }
 
@@ -75,7 +77,9 @@ func (k *keyring) take() *heldKey {
 		}
 	}
 	if best != nil {
+		k.taken++
 		best.active++
+		best.last = k.taken
 	}
 	return best
 }
@@ -86,7 +90,10 @@ func (key *heldKey) before(other *heldKey, now call.Instant) bool {
 	if held != otherHeld {
 		return held < otherHeld
 	}
-	return key.active < other.active
+	if key.active != other.active {
+		return key.active < other.active
+	}
+	return key.last < other.last // calls that follow each other take turns
 }
 
 // refusedKeyFor is how long a key rests that the endpoint does not accept. Its

@@ -67,6 +67,7 @@ type Proxy struct {
 	shape     *shaper.Shaper
 	tracer    trace.Tracer
 	sessions  client.Tracker
+	listening atomic.Pointer[net.TCPAddr]
 	under     inflight // requests, and calls that are being recorded
 	recording recording
 	stopping  context.Context
@@ -90,7 +91,7 @@ func (p *Proxy) open() error {
 		}
 		for i := range p.Upstreams {
 			u := &p.Upstreams[i]
-			if err := u.open(); err != nil {
+			if err := u.open(p.dial); err != nil {
 				p.openErr = err
 				return
 			}
@@ -160,6 +161,9 @@ func (p *Proxy) Serve(l net.Listener) error {
 	if err := p.open(); err != nil {
 		l.Close()
 		return err
+	}
+	if at, ok := l.Addr().(*net.TCPAddr); ok {
+		p.listening.Store(at)
 	}
 	if err := p.server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("serve %s: %w", l.Addr(), err)

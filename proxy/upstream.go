@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
@@ -39,10 +40,8 @@ type Upstream struct {
 	keyring   *keyring
 }
 
-const dialTimeout = 30 * time.Second
-
-// open prepares the upstream's transport.
-func (u *Upstream) open() error {
+// open prepares the upstream's transport, whose connections dial makes.
+func (u *Upstream) open(dial func(ctx context.Context, network, address string) (net.Conn, error)) error {
 	if u.Name == "" {
 		u.Name = u.URL.Hostname()
 	}
@@ -55,7 +54,7 @@ func (u *Upstream) open() error {
 		MaxIdleConnsPerHost: 1024,
 		IdleConnTimeout:     90 * time.Second,
 		TLSHandshakeTimeout: 15 * time.Second,
-		DialContext:         (&net.Dialer{Timeout: dialTimeout}).DialContext,
+		DialContext:         dial,
 		// Half of net/http's own: an open stream holds one of each, and longer
 		// reads and writes go past them.
 		ReadBufferSize:  2 << 10,

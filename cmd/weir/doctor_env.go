@@ -52,8 +52,9 @@ func (a *app) examineEnvironment(ctx context.Context, f doctorFlags) []report.Fi
 }
 
 var (
-	versionEnd  = regexp.MustCompile(`/v\d+(?:(?:alpha|beta)\d*)?/?$`)
-	endpointEnd = regexp.MustCompile(`/(chat/completions|completions|responses|messages)/?$`)
+	versionEnd     = regexp.MustCompile(`/v\d+(?:(?:alpha|beta)\d*)?/?$`)
+	doubledVersion = regexp.MustCompile(`/v\d+(?:alpha|beta)?\d*/v\d+(?:alpha|beta)?\d*/?$`)
+	endpointEnd    = regexp.MustCompile(`/(chat/completions|completions|responses|messages)/?$`)
 )
 
 // examineBase looks at the base URL that a provider's clients use.
@@ -72,6 +73,8 @@ func (a *app) examineBase(ctx context.Context, p vendor, v string) report.Findin
 	case endpointEnd.MatchString(u.Path):
 		return finding(report.Bad, "It ends in the path of one endpoint, which clients put behind it themselves.",
 			"Take "+endpointEnd.FindString(u.Path)+" off its end.")
+	case doubledVersion.MatchString(u.Path):
+		return finding(report.Odd, "The API's version stands in it twice.", "Leave one of them out; weir mends it, others do not.")
 	case loopback(u.Hostname()) && !answersAt(ctx, u):
 		return finding(report.Bad, "Nothing listens at "+hostPort(u)+".", "Start weir there: weir proxy --listen "+hostPort(u)+" --upstream URL")
 	}

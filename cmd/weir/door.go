@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -77,6 +78,7 @@ func (a *app) findDoor(ctx context.Context, command []string, f execFlags) (*doo
 	if f.door == "forward" {
 		return a.ownForwardDoor(ctx, f.db, asked)
 	}
+	var passedBy []string
 	for _, r := range a.runningProxies(ctx) {
 		if r.ClientToken || !sameFile(database, r.Database) {
 			continue
@@ -84,6 +86,11 @@ func (a *app) findDoor(ctx context.Context, command []string, f execFlags) (*doo
 		if d := r.door(command, os.Environ(), asked); d != nil {
 			return d, nil
 		}
+		passedBy = append(passedBy, r.Listen)
+	}
+	if len(passedBy) > 0 {
+		a.warn([]string{fmt.Sprintf("the weir at %s does not serve all that %s may speak, so another one did, without its tag, rules and keys; --upstream says which endpoint is meant",
+			strings.Join(passedBy, ", "), filepath.Base(command[0]))})
 	}
 	return a.ownDoor(ctx, command, f.db, asked)
 }

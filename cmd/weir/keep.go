@@ -107,7 +107,7 @@ func (k *kept) close() error {
 	defer cancel()
 	err := k.keeper.Shutdown(ctx)
 	if dropped := k.keeper.Dropped(); dropped > 0 {
-		return fmt.Errorf("the contents of %d calls could not be kept: %w", dropped, orUnknown(k.keeper.Err()))
+		return fmt.Errorf("the contents of %s could not be kept: %w", plural(int(dropped), "call"), orUnknown(k.keeper.Err()))
 	}
 	return err
 }

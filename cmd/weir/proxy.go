@@ -127,6 +127,30 @@ func (f *proxyFlags) way() (*url.URL, error) {
 	return way, nil
 }
 
+// checkLoop refuses ways that plainly lead back to where weir listens; others
+// are found out when they are taken.
+func (f *proxyFlags) checkLoop(at net.Addr, upstreams []proxy.Upstream) error {
+	way, err := f.way()
+	if err != nil {
+		return err
+	}
+	if way != nil && leadsTo(way, at) {
+		return usagef("--upstream-proxy %s is where weir itself listens: name the proxy beyond it, or leave it out", f.upstreamProxy)
+	}
+	for _, u := range upstreams {
+		if leadsTo(u.URL, at) {
+			return usagef("--upstream %s is where weir itself listens: name the endpoint that requests shall go on to", u.URL)
+		}
+	}
+	return nil
+}
+
+// leadsTo says whether a URL names an address of this machine's loopback.
+func leadsTo(u *url.URL, at net.Addr) bool {
+	_, port, err := net.SplitHostPort(at.String())
+	return err == nil && loopback(u.Hostname()) && u.Port() == port
+}
+
 // forwardDoor makes the proxy a forward proxy too, unless that is not wanted.
 func (f *proxyFlags) forwardDoor(a *app) (*proxy.Forward, error) {
 	if !f.forward {
@@ -185,6 +209,10 @@ func (a *app) runProxy(ctx context.Context, f proxyFlags) error {
 	}
 	l, err := listen(f.listen, f.allowRemote)
 	if err != nil {
+		return err
+	}
+	if err := f.checkLoop(l.Addr(), upstreams); err != nil {
+		l.Close()
 		return err
 	}
 	s, err := a.openStack(ctx, f.db)

@@ -51,7 +51,7 @@ func TestScripts(t *testing.T) {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"freeport": freePort, "waitport": waitPort, "shape": shape, "exits": exits,
-			"sparse": sparse, "waitrun": waitRun, "waitproxy": waitProxy, "smalldisk": smallDisk, "readonlydisk": readOnlyDisk,
+			"sparse": sparse, "waitrun": waitRun, "waitproxy": waitProxy, "newestcall": newestCall, "smalldisk": smallDisk, "readonlydisk": readOnlyDisk,
 		},
 	})
 }
@@ -88,6 +88,17 @@ func waitRun(ts *testscript.TestScript, _ bool, args []string) {
 		time.Sleep(50 * time.Millisecond)
 	}
 	ts.Fatalf("no run has written calls into %s", args[0])
+}
+
+// newestcall DB VAR: puts the id of a database's newest call into VAR.
+func newestCall(ts *testscript.TestScript, _ bool, args []string) {
+	ts.Check(ts.Exec("weir", "calls", "all", "--limit", "1", "--db", args[0]))
+	rows := strings.Split(ts.ReadFile("stdout"), "\n")
+	if len(rows) < 2 {
+		ts.Fatalf("there is no call in %s", args[0])
+	}
+	id, _, _ := strings.Cut(rows[1], "\t")
+	ts.Setenv(args[1], id)
 }
 
 // exits CODE weir …: runs weir and wants that exit code, or one of several

@@ -258,6 +258,7 @@ func cautions(name string, env []string, way Way) (notes []string) {
 		if way.Proxy != "" {
 			break // whose host is known, whichever login
 		}
+		notes = append(notes, `Gemini CLI takes a base URL only with "security": {"auth": {"selectedType": "gemini-api-key"}} in its settings.json; --door forward wants no setting`)
 		if on := value(env, "GOOGLE_GENAI_USE_VERTEXAI"); on != "" && on != "0" && on != "false" {
 			notes = append(notes, "GOOGLE_GENAI_USE_VERTEXAI is set: Gemini CLI then goes to Vertex, past weir")
 		} else if value(env, "GEMINI_API_KEY") == "" {

@@ -9,7 +9,7 @@ func Trust(proxyURL, caFile, bundle string) []Lines {
 	return []Lines{
 		{"Claude Code, opencode, Gemini CLI", []string{through + "NODE_EXTRA_CA_CERTS=" + caFile + " claude"}},
 		{"Codex", []string{through + "CODEX_CA_CERTIFICATE=" + caFile + " codex"}},
-		{"Node programs and SDKs", []string{through + "NODE_USE_ENV_PROXY=1 NODE_EXTRA_CA_CERTS=" + caFile + " node app.mjs"}},
+		{"Node programs and SDKs (Node 24, or 22.21 and later)", []string{through + "NODE_USE_ENV_PROXY=1 NODE_EXTRA_CA_CERTS=" + caFile + " node app.mjs"}},
 		{"Python programs and SDKs", []string{through + "SSL_CERT_FILE=" + bundle + " REQUESTS_CA_BUNDLE=" + bundle + " python app.py"}},
 		{"Go, Rust and others that use OpenSSL's variable", []string{through + "SSL_CERT_FILE=" + bundle + " COMMAND"}},
 		{"curl", []string{through + "CURL_CA_BUNDLE=" + bundle + " curl …"}},
