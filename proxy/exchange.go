@@ -21,34 +21,37 @@ import (
 
 // exchange is one call on its way through the proxy.
 type exchange struct {
-	p          *Proxy
-	w          http.ResponseWriter
-	r          *http.Request
-	c          *call.Call
-	origin     *url.URL    // where the client said it goes; nil in the reverse door
-	unseen     bool        // it is carried, and not measured
-	format     wire.Format // nil where the path belongs to no dialect
-	route      wire.Route
-	meter      *call.Meter
-	up         *Upstream
-	path       string   // of the request to the upstream, escaped
-	key        *heldKey // of weir's own; nil: the client's
-	secret     Secret   // the key that is sent
-	verbatim   bool     // the path is not joined to the upstream's own
-	shape      wire.Shape
-	kept       *capture     // what is kept of the call's content; nil: nothing
-	at         client.Place // where the call belongs
-	placed     bool
+	p      *Proxy
+	w      http.ResponseWriter
+	r      *http.Request
+	c      *call.Call
+	origin *url.URL    // where the client said it goes; nil in the reverse door
+	parent *exchange   // the connection that the call came by, where that is a call too
+	lane   string      // of that connection; empty for the one without a name
+	format wire.Format // nil where the path belongs to no dialect
+	route  wire.Route
+	up     *Upstream
+	path   string   // of the request to the upstream, escaped
+	key    *heldKey // of weir's own; nil: the client's
+	secret Secret   // the key that is sent
+
 	body       *body
 	plainBytes int64 // of the body, with its coding undone, as far as it is inspected
-	timing     timing
-	unread     unread
-	blind      bool       // the meter failed: bytes are passed on and counted
-	parent     *exchange  // the connection that the call came by, where that is a call too
-	lane       string     // of that connection; empty for the one without a name
-	span       trace.Span // touched by the recording alone
-	begun      bool       // the span was asked for
+	shape      wire.Shape
+	at         client.Place // where the call belongs
 	permit     *shaper.Permit
+
+	meter  *call.Meter
+	timing timing
+	unread unread
+	kept   *capture   // what is kept of the call's content; nil: nothing
+	span   trace.Span // touched by the recording alone
+
+	unseen   bool // it is carried, and not measured
+	verbatim bool // the path is not joined to the upstream's own
+	placed   bool
+	blind    bool // the meter failed: bytes are passed on and counted
+	begun    bool // the span was asked for
 }
 
 // serve carries one request that was sent to weir itself.
