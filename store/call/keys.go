@@ -33,15 +33,11 @@ var startFields = []field{
 	stringField("weir.upstream", func(c *Call) *string { return &c.Upstream }),
 	stringField("weir.run", func(c *Call) *string { return &c.Run }),
 	stringField(keyScenario, func(c *Call) *string { return &c.Scenario }),
-	stringField("weir.scenario.from", func(c *Call) *string { return &c.ScenarioFrom }),
 	stringField("gen_ai.conversation.id", func(c *Call) *string { return &c.Session }),
 	intField("weir.turn", func(c *Call) *int { return &c.Turn }),
 	boolField("weir.warm_up", func(c *Call) *bool { return &c.WarmUp }),
 	stringField("weir.client.name", func(c *Call) *string { return &c.ClientName }),
-	stringField("weir.client.version", func(c *Call) *string { return &c.ClientVersion }),
 	stringField("weir.key.fingerprint", func(c *Call) *string { return &c.KeyFingerprint }),
-	stringField("http.request.method", func(c *Call) *string { return &c.Method }),
-	stringField("url.path", func(c *Call) *string { return &c.Path }),
 	boolField("gen_ai.request.stream", func(c *Call) *bool { return &c.Request.Stream }),
 	countField("weir.expected.input_tokens", func(c *Call) *wire.Count { return &c.ExpectedInput }),
 	countField("weir.expected.output_tokens", func(c *Call) *wire.Count { return &c.ExpectedOutput }),
@@ -49,6 +45,10 @@ var startFields = []field{
 }
 
 var endFields = concat([]field{
+	stringField("weir.scenario.from", func(c *Call) *string { return &c.ScenarioFrom }),
+	stringField("weir.client.version", func(c *Call) *string { return &c.ClientVersion }),
+	stringField("http.request.method", func(c *Call) *string { return &c.Method }),
+	stringField("url.path", func(c *Call) *string { return &c.Path }),
 	stringField("weir.session.from", func(c *Call) *string { return &c.SessionFrom }),
 	stringField("weir.purpose", func(c *Call) *string { return &c.Purpose }),
 	stringField("weir.agent", func(c *Call) *string { return &c.Agent }),
