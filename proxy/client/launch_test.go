@@ -118,7 +118,7 @@ func TestWhatGoesPastIsSaid(t *testing.T) {
 		{"claude", "CLAUDE_CODE_USE_BEDROCK=0", ""},
 		{"gemini", "GOOGLE_GENAI_USE_VERTEXAI=true", "GOOGLE_GENAI_USE_VERTEXAI is set"},
 		{"gemini", "X=y", "GEMINI_API_KEY is not set"},
-		{"gemini", "GEMINI_API_KEY=k", ""},
+		{"gemini", "GEMINI_API_KEY=k", "--door forward wants no setting"},
 		{"cline", "X=y", "cline auth openai-compatible -k KEY -m MODEL -b " + proxied + "/v1"},
 		{"python", "CLAUDE_CODE_USE_BEDROCK=1", ""},
 	} {
