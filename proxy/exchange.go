@@ -428,7 +428,8 @@ func (x *exchange) finish(how call.End, err error) {
 	}
 	if x.permit != nil {
 		x.permit.Release(shaper.Settlement{
-			Status: c.Status, RetryAfter: c.RetryAfter, InputTokens: c.Usage.Input.N, OutputTokens: c.Usage.Output.N,
+			Used:        c.Status == http.StatusOK,
+			InputTokens: shaper.Tokens(c.Usage.Input), CachedTokens: shaper.Tokens(c.Usage.CacheRead), OutputTokens: shaper.Tokens(c.Usage.Output),
 		})
 	}
 	x.p.under.begin()

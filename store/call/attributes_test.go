@@ -192,18 +192,6 @@ func TestASpanOfAnotherKindIsNoCall(t *testing.T) {
 	}
 }
 
-func TestACallFitsTheSDKsLimitWithSixteenLabels(t *testing.T) {
-	c := full(4)
-	c.Labels = map[string]string{}
-	for i := range 16 {
-		c.Labels[string(rune('a'+i))] = "x"
-	}
-	c.API = wire.Chat
-	if n := len(c.Attributes()); n > 128 {
-		t.Errorf("%d attributes: the SDK keeps 128", n)
-	}
-}
-
 func TestDamagedAttributesArePassedOver(t *testing.T) {
 	want := &Call{Side: Proxy, Instants: Instants{Arrived: t0}}
 	got, ok := FromAttributes([]attribute.KeyValue{

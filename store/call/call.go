@@ -156,6 +156,22 @@ type Call struct {
 	TLS          time.Duration
 	WriteBlocked time.Duration // time in writes to the client
 	Injected     time.Duration // delay that the shaper's impairments added
+
+	Shaping
+}
+
+// Shaping is what the shaper did with a call. It is zero where no lane had to
+// do with it.
+type Shaping struct {
+	Lane           string        // that the call waited in last or, if it did not wait, the first that it passed
+	LaneLimit      string        // of that lane, what the call waited for last: "requests", "tokens", "input tokens", "output tokens", "in flight", "hold"
+	QueuePosition  int           // in that lane when the call came, from 1; 0: it did not wait
+	ReservedInput  wire.Count    // tokens that were reserved when it was admitted, to be settled by Usage
+	ReservedOutput wire.Count    //
+	Held           time.Duration // of the time in the queue: while the endpoint's word held the lane
+	HoldReason     string        // what that word was: "429", "529", "requests used up"
+	Refusals       int           // answers that refused the call, after which weir sent it again
+	Impaired       []string      // what was made worse on purpose, as "first_token+800ms"; such a call is no measure of the endpoint
 }
 
 // Instants are the moments of a call, in the order of the account.
@@ -164,6 +180,7 @@ type Instants struct {
 	Arrived   Instant // request line and headers read; generator: the send began
 	Body      Instant // whole request body read
 	Admitted  Instant // left the shaper
+	Again     Instant // left the shaper for the attempt that answered, after others were refused; not reached when the first one answered
 	Connected Instant // connection of the attempt that answered was in hand
 	Sent      Instant // last byte of the request written
 	Headers   Instant // status line and headers received

@@ -20,6 +20,7 @@ const (
 	keyTPOT         attribute.Key = "weir.tpot_ns"
 	keyPartRead     attribute.Key = "weir.part.read_ns"
 	keyPartQueue    attribute.Key = "weir.part.queue_ns"
+	keyPartAttempts attribute.Key = "weir.part.attempts_ns" // where the first was refused
 	keyPartConnect  attribute.Key = "weir.part.connect_ns"
 	keyPartSend     attribute.Key = "weir.part.send_ns"
 	keyPartWait     attribute.Key = "weir.part.wait_ns"
@@ -56,6 +57,7 @@ func (c *Call) appendFigures(list []attribute.KeyValue) []attribute.KeyValue {
 	p, ok := c.Account()
 	figure(keyPartRead, p.Read, ok)
 	figure(keyPartQueue, p.Queue, ok)
+	figure(keyPartAttempts, p.Attempts, ok && p.Attempts > 0)
 	figure(keyPartConnect, p.Connect, ok)
 	figure(keyPartSend, p.Send, ok)
 	figure(keyPartWait, p.Wait, ok)

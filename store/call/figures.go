@@ -27,15 +27,17 @@ func Percentile(sorted []time.Duration, p float64) time.Duration {
 	return sorted[min(max(rank, 1), len(sorted))-1]
 }
 
-// Parts are the account of a call: they add up to Done − Arrived.
+// Parts are the account of a call: they add up to Done − Arrived. Attempts is
+// the time from the first leave of the shaper to that for the attempt that
+// answered: 0 where the first one did.
 type Parts struct {
-	Read, Queue, Connect, Send, Wait, Generate, Tail time.Duration
+	Read, Queue, Attempts, Connect, Send, Wait, Generate, Tail time.Duration
 }
 
 // Account splits the call's time; ok is false when it has not ended.
 //
 // The instants form one non-decreasing sequence: arrived ≤ body ≤ admitted ≤
-// connected ≤ sent ≤ first token ≤ last token ≤ done. One that was not reached
+// again ≤ connected ≤ sent ≤ first token ≤ last token ≤ done. One that was not reached
 // takes the next one's value, one that came after its successor is cut at it,
 // and sent is cut at the first response byte. The instants of the call itself
 // stay as they were seen.
@@ -43,8 +45,12 @@ func (c *Call) Account() (p Parts, ok bool) {
 	if !c.Arrived.Reached() || !c.Done.Reached() || c.Done < c.Arrived {
 		return Parts{}, false
 	}
+	again := c.Again
+	if !again.Reached() {
+		again = c.Admitted
+	}
 	seq := [...]Instant{
-		c.Arrived, c.Body, c.Admitted, c.Connected, c.sentCut(),
+		c.Arrived, c.Body, c.Admitted, again, c.Connected, c.sentCut(),
 		c.FirstToken.Received, c.LastToken.Received, c.Done,
 	}
 	for i := len(seq) - 2; i > 0; i-- {
@@ -54,7 +60,7 @@ func (c *Call) Account() (p Parts, ok bool) {
 		seq[i] = max(seq[i], c.Arrived)
 	}
 	part := func(i int) time.Duration { return time.Duration(seq[i+1] - seq[i]) }
-	return Parts{part(0), part(1), part(2), part(3), part(4), part(5), part(6)}, true
+	return Parts{part(0), part(1), part(2), part(3), part(4), part(5), part(6), part(7)}, true
 }
 
 // sentCut is the end of the request, at the latest the first sign of an

@@ -20,7 +20,10 @@ func TestAccount(t *testing.T) {
 	}{
 		{"all instants → their differences",
 			Instants{Arrived: 10 * ms, Body: 11 * ms, Admitted: 13 * ms, Connected: 17 * ms, Sent: 25 * ms, Headers: 26 * ms, FirstToken: Mark{41 * ms, 0}, LastToken: Mark{73 * ms, 0}, Done: 137 * ms},
-			Parts{unit, 2 * unit, 4 * unit, 8 * unit, 16 * unit, 32 * unit, 64 * unit}, true},
+			Parts{unit, 2 * unit, 0, 4 * unit, 8 * unit, 16 * unit, 32 * unit, 64 * unit}, true},
+		{"sent again after a refusal → the attempts before are a part of their own",
+			Instants{Arrived: 10 * ms, Body: 11 * ms, Admitted: 13 * ms, Again: 33 * ms, Connected: 34 * ms, Sent: 35 * ms, Headers: 36 * ms, Done: 37 * ms},
+			Parts{Read: unit, Queue: 2 * unit, Attempts: 20 * unit, Connect: unit, Send: unit, Wait: 2 * unit}, true},
 		{"nothing between → all of it is reading",
 			Instants{Arrived: 10 * ms, Done: 20 * ms}, Parts{Read: 10 * unit}, true},
 		{"no first token → the wait lasts to the end",
@@ -59,7 +62,7 @@ func TestPartsAddUpWhateverTheInstants(t *testing.T) {
 	ended := 0
 	for range 100_000 {
 		c := &Call{Instants: Instants{
-			Due: random(), Arrived: random(), Body: random(), Admitted: random(), Connected: random(), Sent: random(), Headers: random(), Done: random(),
+			Due: random(), Arrived: random(), Body: random(), Admitted: random(), Again: random(), Connected: random(), Sent: random(), Headers: random(), Done: random(),
 			FirstByte: Mark{random(), random()}, FirstToken: Mark{random(), random()}, LastToken: Mark{random(), random()},
 		}}
 		p, ok := c.Account()
@@ -68,7 +71,7 @@ func TestPartsAddUpWhateverTheInstants(t *testing.T) {
 		}
 		ended++
 		sum := time.Duration(0)
-		for _, d := range []time.Duration{p.Read, p.Queue, p.Connect, p.Send, p.Wait, p.Generate, p.Tail} {
+		for _, d := range []time.Duration{p.Read, p.Queue, p.Attempts, p.Connect, p.Send, p.Wait, p.Generate, p.Tail} {
 			if d < 0 {
 				t.Fatalf("%+v has a negative part: %+v", c.Instants, p)
 			}

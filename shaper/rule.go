@@ -1,0 +1,139 @@
+package shaper
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+)
+
+// Rule gives calls a lane and the lane its limit. A call passes the lanes of
+// all rules that speak of it, and holds what it takes from each to its end.
+type Rule struct {
+	Select Selector
+	Limit  Limit
+}
+
+// Selector names the calls of a lane. What is empty is not asked; the zero
+// Selector is all calls. A value is a glob (gpt-*): the calls that it fits
+// share one lane. The value each gives every value a lane of its own.
+type Selector struct {
+	Scenario, Upstream, Model, Key, Session string
+}
+
+// Each is the value of a Selector that gives every value a lane of its own.
+const Each = "each"
+
+// all is the name of the lane of all calls.
+const all = "all"
+
+// facet is something by which calls are told apart.
+type facet struct {
+	name string
+	want func(*Selector) *string
+	got  func(*Ask) string
+}
+
+var facets = []facet{
+	{"scenario", func(s *Selector) *string { return &s.Scenario }, func(a *Ask) string { return a.Scenario }},
+	{"upstream", func(s *Selector) *string { return &s.Upstream }, func(a *Ask) string { return a.Upstream }},
+	{"model", func(s *Selector) *string { return &s.Model }, func(a *Ask) string { return a.Model }},
+	{"key", func(s *Selector) *string { return &s.Key }, func(a *Ask) string { return a.Key }},
+	{"session", func(s *Selector) *string { return &s.Session }, func(a *Ask) string { return a.Session }},
+}
+
+// lane names the lane that a call has by the selector; ok is false when the
+// selector does not speak of it. A call without a session has no lane of its
+// own among each session's, and so for the others.
+func (s *Selector) lane(a *Ask) (name string, ok bool) {
+	var parts []string
+	for _, f := range facets {
+		want, got := *f.want(s), f.got(a)
+		switch {
+		case want == "":
+			continue
+		case want == Each && got == "":
+			return "", false
+		case want == Each:
+			want = got
+		default:
+			if fits, err := path.Match(want, got); err != nil || !fits {
+				return "", false
+			}
+		}
+		parts = append(parts, f.name+"="+want)
+	}
+	if len(parts) == 0 {
+		return all, true
+	}
+	return strings.Join(parts, " "), true
+}
+
+// each says whether the selector makes lanes as calls come.
+func (s *Selector) each() bool {
+	return slices.ContainsFunc(facets, func(f facet) bool { return *f.want(s) == Each })
+}
+
+// String is the selector as it is written: "scenario=rag key=each"; "all" for
+// the zero Selector.
+func (s Selector) String() string {
+	var parts []string
+	for _, f := range facets {
+		if v := *f.want(&s); v != "" {
+			parts = append(parts, f.name+"="+v)
+		}
+	}
+	if len(parts) == 0 {
+		return all
+	}
+	return strings.Join(parts, " ")
+}
+
+// String is the rule as ParseRule reads it: "scenario=rag rps=2".
+func (r Rule) String() string {
+	return strings.TrimSpace(r.Select.String() + " " + r.Limit.String())
+}
+
+// ParseRule reads "scenario=rag rps=2 concurrency=8": who is limited, and how.
+// Without the former, or with the word all, it is every call.
+func ParseRule(text string) (Rule, error) {
+	r, _, err := parseRule(text)
+	return r, err
+}
+
+// parseRule also gives the settings that the text names, in their order.
+func parseRule(text string) (r Rule, set [][2]string, err error) {
+	fail := func(format string, args ...any) (Rule, [][2]string, error) {
+		return Rule{}, nil, fmt.Errorf("limit %q: %w", text, fmt.Errorf(format, args...))
+	}
+	words := strings.Fields(text)
+	if len(words) == 0 {
+		return fail("want something like scenario=rag rps=2")
+	}
+	seen := map[string]bool{}
+	for _, word := range words {
+		if word == all {
+			continue
+		}
+		name, value, ok := strings.Cut(word, "=")
+		if !ok {
+			return fail("%q: want NAME=VALUE, as in rps=2", word)
+		}
+		if seen[name] {
+			return fail("%s stands twice", name)
+		}
+		seen[name] = true
+		if i := slices.IndexFunc(facets, func(f facet) bool { return f.name == name }); i >= 0 {
+			if _, err := path.Match(value, ""); err != nil || value == "" {
+				return fail("%s: %q is no name or pattern", name, value)
+			}
+			*facets[i].want(&r.Select) = value
+			continue
+		}
+		if err := r.Limit.Set(name, value); err != nil {
+			return fail("%w", err)
+		}
+		set = append(set, [2]string{name, value})
+	}
+	return r, set, nil
+}
