@@ -155,7 +155,7 @@ func (s *Shaper) adopt(now time.Duration) {
 				continue
 			}
 			l.inFlight++
-			p.took = append(p.took, taken{lane: l, inFlight: l.inFlight, era: l.adapt.era})
+			p.took = append(p.took, taken{lane: l, era: l.adapt.era})
 		}
 		for _, t := range had {
 			if !slices.Contains(p.line.path, t.lane) {
