@@ -8,7 +8,13 @@ import (
 
 // laneRefused is a call that weir's shaper refused.
 func laneRefused(lane, limit string, wait time.Duration) *Call {
-	return &Call{Outcome: Refused, Upstream: "main", RetryAfter: wait, Shaping: Shaping{Lane: lane, LaneLimit: limit}}
+	c := &Call{Outcome: Refused, Upstream: "main", ErrorMessage: "refused: lane " + lane + ": its queue is full"}
+	if wait > 0 {
+		c.ErrorMessage = "refused: lane " + lane + ": it would have to wait for " + wait.String() + ", and may for 1s; try again in 3s"
+		c.RetryAfter = 3 * time.Second
+	}
+	c.Shaping = Shaping{Lane: lane, LaneLimit: limit}
+	return c
 }
 
 // waited is a call that went well after the endpoint's word had held it.
@@ -27,7 +33,7 @@ func TestWhatTheShaperDidIsExplained(t *testing.T) {
 		{"at its input tokens", laneRefused("model=gpt-*", "input tokens", 0), "budget of input tokens", "weir limit model=gpt-* input_tpm=…"},
 		{"at its output tokens", laneRefused("all", "output tokens", 0), "budget of output tokens", "output_tpm=…"},
 		{"at its calls in flight", laneRefused("upstream=main key=00c0ffee", "in flight", 0), "number of calls in flight", "weir limit upstream=main key=00c0ffee concurrency=…"},
-		{"the queue was full when it came", laneRefused("all", "", 0), "is at its limit", "queue=…"},
+		{"the queue was full when it came", laneRefused("all", "", 0), "the lane all is at its limit.", "queue=…"},
 		{"held by the endpoint", with(laneRefused("endpoint main sim-small", "hold", 30*time.Second), func(c *Call) { c.HoldReason = "requests used up" }),
 			"because the endpoint asks to wait (requests used up) and the lane endpoint main sim-small does; it would have waited 30s.", "weir limit upstream=main hold=off"},
 		{"a wait that the endpoint asked for is not the model's", waited(4*time.Second, 5*time.Second), "waited 4s because the endpoint had asked to wait (429)", "weir limit all rps=…"},

@@ -127,7 +127,8 @@ func (o *onsets) add(c *call.Call) {
 		o.push(event{at: c.Admitted, what: refused, of: e, answers: c.Refusals, until: until, status: statusOf(c.HoldReason)})
 	}
 	switch {
-	case !at.Reached():
+	case !at.Reached(), c.Outcome == call.Refused, c.Refusals > 0 && !c.Again.Reached():
+		// What was sent was refused, and it was not sent again.
 	case own && c.RefusedForLoad():
 		o.push(event{at: at, what: refused, of: e, answers: 1, until: at, status: c.Status})
 	default:

@@ -135,6 +135,19 @@ func TestARefusalThatWasMadeGoodCounts(t *testing.T) {
 	}
 }
 
+// A call whose attempts were all refused is a refusal, and no load.
+func TestACallThatWasNeverTakenIsNoLoad(t *testing.T) {
+	given := load(40_000, 30_000, 0, 0)
+	given.Outcome, given.Refusals, given.Usage, given.HoldReason = call.Refused, 2, wire.Usage{}, "429"
+	given.FirstToken, given.LastToken = call.Mark{}, call.Mark{}
+	left := load(50_000, 30_000, 0, 0)
+	left.Outcome, left.Refusals, left.Usage = call.ClientGone, 1, wire.Usage{}
+	e := endpointOf(t, append(steady(10, 90), given, left)...)
+	if e.Calls != 900 || e.Refusals != 3 || e.Onset == nil || e.Onset.After != N(39) || e.Passed.InFlight != N(20) {
+		t.Errorf("%d calls, %d refusals, onset %+v, passed %+v", e.Calls, e.Refusals, e.Onset, e.Passed)
+	}
+}
+
 func TestTheMostThatPassedHadNoRefusal(t *testing.T) {
 	// 10 a second for 20 s, then 20 a second with a refusal every 9 s.
 	calls := steady(10, 20)

@@ -154,7 +154,7 @@ type Failure struct {
 	Calls   int          `json:"calls"`
 
 	// Of calls that weir's shaper refused: the lane, the limit of it that they
-	// waited for, and how long they would have waited still. Empty and absent
+	// waited for, and how long they would have had to wait. Empty and absent
 	// for all others.
 	Lane          string `json:"lane"`
 	Limit         string `json:"limit"`

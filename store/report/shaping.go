@@ -92,11 +92,9 @@ type waits struct {
 }
 
 func (w *waits) add(d time.Duration) {
-	if d > 0 {
-		w.sum += d
-		w.longest = max(w.longest, d)
-		w.n++
-	}
+	w.sum += d
+	w.longest = max(w.longest, d)
+	w.n++
 }
 
 func (w *waits) mean() Num {

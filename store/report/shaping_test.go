@@ -42,8 +42,12 @@ func sentAgain(c *call.Call) *call.Call {
 
 // laneRefused is a call that a lane did not let go.
 func laneRefused(scenario, limit string, wait time.Duration) *call.Call {
-	c := failedCall(scenario, call.Refused, 429, "refused: the queue is full; try again in "+wait.String())
-	c.Lane, c.LaneLimit, c.RetryAfter = "scenario="+scenario, limit, wait
+	why := "its queue is full"
+	if wait > 0 {
+		why = "it would have to wait for " + wait.String() + ", and may for 1s"
+	}
+	c := failedCall(scenario, call.Refused, 429, "refused: lane scenario="+scenario+": "+why+"; try again in 3s")
+	c.Lane, c.LaneLimit, c.RetryAfter = "scenario="+scenario, limit, 3*time.Second
 	c.Admitted, c.Connected, c.Sent, c.Headers, c.FirstByte, c.FirstEvent = 0, 0, 0, 0, call.Mark{}, call.Mark{}
 	return c
 }

@@ -120,8 +120,8 @@ func (t *tally) fail(key string, values []string, p pair) {
 		t.failures[k] = f
 	}
 	f.Calls++
-	if k.lane != "" {
-		f.waits.add(c.RetryAfter)
+	if d, ok := c.WouldWait(); ok {
+		f.waits.add(d)
 	}
 	if m := failureMessage(c); m != "" && len(f.Messages) < 3 && !slices.Contains(f.Messages, m) {
 		f.Messages = append(f.Messages, m)
