@@ -58,6 +58,9 @@ func (x *exchange) shaped(a shaper.Account) {
 func (x *exchange) notAdmitted(err error) {
 	var refusal *shaper.Refusal
 	if !errors.As(err, &refusal) {
+		if departure := (*shaper.Departure)(nil); errors.As(err, &departure) {
+			x.shaped(departure.Account)
+		}
 		x.end(x.left(err))
 		return
 	}
