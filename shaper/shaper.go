@@ -19,7 +19,8 @@ type Ask struct {
 	Key      string // fingerprint of the caller's key, never the key
 	Session  string
 
-	Age time.Duration // since the call arrived, from when its wait is counted
+	Age     time.Duration // since the call arrived, from when its wait is counted
+	Patient bool          // it waits as long as it takes, however many do
 
 	InputTokens  int64 // estimated; 0 when unknown
 	OutputTokens int64 // the most that the call may generate; 0 when unknown
@@ -92,7 +93,9 @@ func (s *Shaper) enter(ctx context.Context, p *Permit, first bool) error {
 		return nil
 	}
 	deadline := p.arrived + ln.wait
-	if refusal := s.hopeless(ln, now, deadline, first); refusal != nil {
+	if p.ask.Patient {
+		deadline = now + farAway
+	} else if refusal := s.hopeless(ln, now, deadline, first); refusal != nil {
 		s.mu.Unlock()
 		return refusal
 	}
