@@ -28,7 +28,7 @@ type stack struct {
 	metrics *store.Metrics
 	tracer  trace.Tracer
 	shaper  *shaper.Shaper // of the proxies that record here
-	flag    string // --db as it was given
+	flag    string         // --db as it was given
 	secret  []byte
 }
 
