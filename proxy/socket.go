@@ -52,9 +52,6 @@ func newSocket(x *exchange, resp *http.Response) *socket {
 	}
 }
 
-// purposeConnection is what a call is for that carries others.
-const purposeConnection = "connection"
-
 // copyAsks passes on what the client says, until its end. What it asks for is
 // known before the upstream can answer.
 func (s *socket) copyAsks(to io.Writer, from io.Reader) (total int64) {
