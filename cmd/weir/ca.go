@@ -42,6 +42,7 @@ what each kind of tool needs to trust it. Nothing is installed anywhere.`,
 	fl.BoolVar(&f.json, "json", false, "where it is, and what to set for each kind of tool, as JSON")
 	fl.BoolVar(&f.rotate, "rotate", false, "make a new key and certificate; the old ones are trusted for nothing more")
 	fl.StringVar(&f.proxy, "proxy", "http://127.0.0.1:8484", "where weir proxy listens, in the lines to paste")
+	onceOnly(fl, "rotate")
 	return c
 }
 
