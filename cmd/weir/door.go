@@ -15,6 +15,7 @@ import (
 
 	"weir/proxy"
 	"weir/proxy/client"
+	"weir/shaper"
 	"weir/store"
 	"weir/store/call"
 )
@@ -75,16 +76,25 @@ func (a *app) findDoor(ctx context.Context, command []string, f execFlags) (*doo
 			return nil, usage(err)
 		}
 	}
+	shape, err := f.limits.shaper(nil)
+	if err != nil {
+		return nil, err
+	}
 	if f.door == "forward" {
-		return a.ownForwardDoor(ctx, f.db, asked)
+		return a.ownForwardDoor(ctx, f.db, asked, shape)
 	}
 	var passedBy []string
 	for _, r := range a.runningProxies(ctx) {
 		if r.ClientToken || !sameFile(database, r.Database) {
 			continue
 		}
-		if d := r.door(command, os.Environ(), asked); d != nil {
+		d := r.door(command, os.Environ(), asked)
+		switch {
+		case d != nil && !f.limits.given():
 			return d, nil
+		case d != nil:
+			a.warn([]string{fmt.Sprintf("the weir at %s has its own limits, so another one did serve, without its tag, rules and keys; weir limit changes those limits", r.Listen)})
+			return a.ownDoor(ctx, command, f.db, asked, shape)
 		}
 		passedBy = append(passedBy, r.Listen)
 	}
@@ -92,7 +102,7 @@ func (a *app) findDoor(ctx context.Context, command []string, f execFlags) (*doo
 		a.warn([]string{fmt.Sprintf("the weir at %s does not serve all that %s may speak, so another one did, without its tag, rules and keys; --upstream says which endpoint is meant",
 			strings.Join(passedBy, ", "), filepath.Base(command[0]))})
 	}
-	return a.ownDoor(ctx, command, f.db, asked)
+	return a.ownDoor(ctx, command, f.db, asked, shape)
 }
 
 // door is a running proxy's, with the families that it serves for a command;
@@ -186,7 +196,7 @@ func hostnameOf(s string) string {
 }
 
 // ownDoor serves a proxy in this process, on a port of its own.
-func (a *app) ownDoor(ctx context.Context, command []string, database string, asked []upstreamFlag) (*door, error) {
+func (a *app) ownDoor(ctx context.Context, command []string, database string, asked []upstreamFlag, shape *shaper.Shaper) (*door, error) {
 	d := &door{bases: map[client.Family]string{}}
 	var upstreams []proxy.Upstream
 	for _, u := range asked {
@@ -212,12 +222,12 @@ func (a *app) ownDoor(ctx context.Context, command []string, database string, as
 	if err := asTheCommandWould(upstreams); err != nil {
 		return nil, err
 	}
-	return d, a.serveDoor(ctx, d, database, upstreams, nil)
+	return d, a.serveDoor(ctx, d, database, upstreams, nil, shape)
 }
 
 // ownForwardDoor serves a forward proxy in this process. What is asked for
 // stands in the place of all hosts that are measured.
-func (a *app) ownForwardDoor(ctx context.Context, database string, asked []upstreamFlag) (*door, error) {
+func (a *app) ownForwardDoor(ctx context.Context, database string, asked []upstreamFlag, shape *shaper.Shaper) (*door, error) {
 	var upstreams []proxy.Upstream
 	for _, u := range asked {
 		up, err := u.upstream(a.env)
@@ -243,7 +253,7 @@ func (a *app) ownForwardDoor(ctx context.Context, database string, asked []upstr
 	if d.bundle, err = proxy.Bundle(folder); err != nil {
 		return nil, err
 	}
-	return d, a.serveDoor(ctx, d, database, upstreams, forwardDoor(folder, nil, "", direct[0].Proxy))
+	return d, a.serveDoor(ctx, d, database, upstreams, forwardDoor(folder, nil, "", direct[0].Proxy), shape)
 }
 
 // asTheCommandWould has the upstreams reached by the way that the command
@@ -260,13 +270,13 @@ func asTheCommandWould(upstreams []proxy.Upstream) error {
 }
 
 // serveDoor serves a proxy in this process, on a port of its own.
-func (a *app) serveDoor(ctx context.Context, d *door, database string, upstreams []proxy.Upstream, forward *proxy.Forward) error {
+func (a *app) serveDoor(ctx context.Context, d *door, database string, upstreams []proxy.Upstream, forward *proxy.Forward, shape *shaper.Shaper) error {
 	s, err := a.openStack(ctx, database)
 	if err != nil {
 		return err
 	}
 	p := s.proxy(upstreams)
-	p.Log, p.Forward = a.logger(false), forward
+	p.Log, p.Forward, p.Shaper = a.logger(false), forward, shape
 	base, stop, err := serveInside(p)
 	if err != nil {
 		return errors.Join(err, s.close())

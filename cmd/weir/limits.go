@@ -154,6 +154,13 @@ func (f *limitFlags) shaper(rules []shaper.Rule) (*shaper.Shaper, error) {
 	return s, s.Configure(over(rules, edits))
 }
 
+// tellLanes says which lanes hold in a proxy inside this process.
+func (a *app) tellLanes(s *shaper.Shaper) {
+	for _, limit := range ruleLines(s.Rules()) {
+		fmt.Fprintln(a.err, "lane                "+limit)
+	}
+}
+
 // ruleLines are rules as they are written.
 func ruleLines(rules []shaper.Rule) []string {
 	lines := []string{}
