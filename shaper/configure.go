@@ -84,6 +84,11 @@ func (s *Shaper) configure(rules []Rule) {
 		}
 		l.waiting, l.demand = [Low]int{}, 0
 	}
+	for i := range rules {
+		if r := &rules[i]; !r.Select.each() {
+			s.lane(r.Select.String(), i, now)
+		}
+	}
 	// Lines, in the order in which their firsts would go.
 	var waiting []*line
 	for key, ln := range s.lines {
@@ -150,7 +155,12 @@ func (s *Shaper) adopt(now time.Duration) {
 				continue
 			}
 			l.inFlight++
-			p.took = append(p.took, taken{lane: l, inFlight: l.inFlight, era: l.adapt.era})
+			p.took = append(p.took, taken{lane: l, era: l.adapt.era})
+		}
+		for _, t := range had {
+			if !slices.Contains(p.line.path, t.lane) {
+				t.lane.inFlight--
+			}
 		}
 	}
 }

@@ -102,8 +102,8 @@ func (l *lane) closed(now time.Duration) (limit string, until time.Duration) {
 type taken struct {
 	lane          *lane
 	input, output float64 // tokens
-	inFlight      int     // calls, with itself
 	era           int     // of the adapter
+	accepted      bool    // the adapter knows that the endpoint took the call
 }
 
 // take lets a call pass.
@@ -122,7 +122,7 @@ func (l *lane) take(now time.Duration, reserved reservation, weight float64) tak
 	l.inFlight++
 	l.admitted++
 	l.rate.add(now)
-	t.inFlight, t.era = l.inFlight, l.adapt.era
+	t.era = l.adapt.era
 	return t
 }
 

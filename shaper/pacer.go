@@ -64,11 +64,13 @@ func (p *pacer) set(perSecond float64, burst int, now time.Duration) {
 
 // start begins anew, as if a permit had been taken then.
 func (p *pacer) start(at time.Duration) {
-	slack := max(p.burst-1, int(catchUp/p.interval))
-	p.limiter = ratelimit.New(1, ratelimit.Per(p.interval), ratelimit.WithSlack(slack), ratelimit.WithClock(&p.clock))
+	p.limiter = ratelimit.New(1, ratelimit.Per(p.interval), ratelimit.WithSlack(p.slack()), ratelimit.WithClock(&p.clock))
 	p.clock.now = at
 	p.limiter.Take()
 }
+
+// slack is how many permits the limiter makes up for.
+func (p *pacer) slack() int { return max(p.burst-1, int(catchUp/p.interval)) }
 
 // next is when the next permit can be taken. idle says that nobody has wanted
 // one since the last was taken, so that none may be made up for.
@@ -84,7 +86,12 @@ func (p *pacer) next(now time.Duration, idle bool) time.Duration {
 	}
 	if !p.held {
 		if idle && p.burst == 1 && p.interval < catchUp && now-p.taken > p.interval {
-			p.start(now - p.interval)
+			// As far ahead as the limiter would make up for, it forgets what is
+			// before now.
+			p.clock.now = now + time.Duration(p.slack())*p.interval
+			p.limiter.Take()
+			p.due, p.held = now, true
+			return now
 		}
 		p.clock.now = now
 		p.due, p.held = time.Duration(p.limiter.Take().UnixNano())-clockStart, true

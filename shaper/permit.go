@@ -64,7 +64,10 @@ func (p *Permit) Heard(a Answer) (again bool) {
 	for i := range p.took {
 		t := &p.took[i]
 		if t.lane.limit.Adaptive {
-			t.lane.adapt.heard(now, refused, t.inFlight, t.era)
+			if !t.accepted {
+				t.lane.adapt.heard(now, refused, t.lane.inFlight, t.era)
+			}
+			t.accepted = !refused
 		}
 		if refused {
 			t.lane.endpointRefused++
@@ -163,6 +166,9 @@ func (s *Shaper) giveBack(p *Permit, st Settlement, now time.Duration) {
 		full := slots > 0 && l.inFlight >= slots
 		input, output := st.used(t, weight)
 		l.give(t, input, output)
+		if t.accepted {
+			l.adapt.left()
+		}
 		if st.Used {
 			l.took.add((now - p.admitted).Seconds())
 			if l.limit.Adaptive {

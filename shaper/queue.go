@@ -13,7 +13,6 @@ type waiter struct {
 	seq        uint64
 	entered    time.Duration
 	heldBefore time.Duration // for which its endpoint had been held when it came
-	refusal    *Refusal      // why it has to go, where that was decided for it
 
 	line       *line
 	prev, next *waiter
@@ -77,6 +76,14 @@ func (l *line) remove(w *waiter) {
 	}
 	w.prev, w.next = nil, nil
 	l.n--
+}
+
+// held is for how long the line's endpoint has been held so far.
+func (l *line) held(now time.Duration) time.Duration {
+	if len(l.path) == 0 {
+		return 0
+	}
+	return l.path[len(l.path)-1].hold.so(now)
 }
 
 // queue is the lines that wait for a lane. Classes go strictly one before the

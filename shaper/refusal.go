@@ -2,7 +2,6 @@ package shaper
 
 import (
 	"fmt"
-	"math"
 	"time"
 )
 
@@ -33,7 +32,7 @@ func (s *Shaper) hopeless(ln *line, now, deadline time.Duration, first bool) *Re
 		}
 	}
 	wait, at, limit := s.expect(ln, now, first)
-	if now+wait > deadline {
+	if now+wait >= deadline {
 		return s.refuse(ln, at, limit, fmt.Sprintf("it would have to wait for %s, and may for %s", about(wait), about(max(deadline-now, 0))), now, wait-(deadline-now))
 	}
 	return nil
@@ -79,7 +78,7 @@ func (s *Shaper) refuse(ln *line, at *lane, limit, why string, now, after time.D
 	return &Refusal{
 		Reason:     at.describe() + ": " + why,
 		Account:    Account{Lane: at.name, Limit: limit},
-		RetryAfter: time.Duration(math.Ceil(max(after, time.Second).Seconds())) * time.Second,
+		RetryAfter: max(after, 0).Truncate(time.Second) + time.Second, // whole seconds, as the header wants, and later rather than too soon
 	}
 }
 

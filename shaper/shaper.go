@@ -270,14 +270,6 @@ func (s *Shaper) account(p *Permit, at *lane, now time.Duration) Account {
 	return a
 }
 
-// held is for how long the line's endpoint has been held so far.
-func (ln *line) held(now time.Duration) time.Duration {
-	if len(ln.path) == 0 {
-		return 0
-	}
-	return ln.path[len(ln.path)-1].hold.so(now)
-}
-
 // open has the queue of a lane looked at by the next run.
 func (s *Shaper) open(l *lane) {
 	if l.queue.n > 0 {
