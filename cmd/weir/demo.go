@@ -24,7 +24,7 @@ type demoFlags struct {
 	seed   uint64
 	db     string
 	json   bool
-	limits limitFlags
+	limits laneFlags
 }
 
 func (a *app) demoCommand() *cobra.Command {

@@ -30,7 +30,7 @@ type execFlags struct {
 	json     bool
 	summary  string
 	quiet    bool
-	limits   limitFlags
+	limits   laneFlags
 }
 
 func (a *app) execCommand() *cobra.Command {

@@ -25,38 +25,19 @@ type lanesSaid struct {
 	Schema string             `json:"schema"`
 	At     time.Time          `json:"at"`
 	Listen string             `json:"listen"` // of the proxy
+	Limits []string           `json:"limits"` // the rules that lanes come from, as they are written
 	Lanes  []shaper.LaneState `json:"lanes"`
 }
 
-// lanesOf asks a shaper. A rule of which no call has come yet stands behind the
-// lanes that are in use.
-func lanesOf(s *shaper.Shaper) []shaper.LaneState {
-	lanes := append([]shaper.LaneState{}, s.Lanes()...)
-	used := map[string]bool{}
-	for _, l := range lanes {
-		used[l.Name] = true
-	}
-	for _, r := range s.Rules() {
-		if name := r.Select.String(); !used[name] && !strings.Contains(name+" ", "="+shaper.Each+" ") {
-			idle := shaper.LaneState{Name: name, Limit: r.Limit.String()}
-			if most := r.Limit.InFlight; most > 0 && !r.Limit.Adaptive {
-				idle.MostInFlight = &most
-			}
-			lanes = append(lanes, idle)
-		}
-	}
-	return lanes
-}
-
-// lanesFlags are the flags of weir lanes.
-type lanesFlags struct {
+// lanesCommandFlags are the flags of weir lanes.
+type lanesCommandFlags struct {
 	which
 	follow bool
 	json   bool
 }
 
 func (a *app) lanesCommand() *cobra.Command {
-	var f lanesFlags
+	var f lanesCommandFlags
 	c := &cobra.Command{
 		Use:   "lanes",
 		Short: "Show who waits for what in a running proxy",
@@ -80,7 +61,7 @@ tab-separated rows with a head.`,
 // followEvery is the time between two looks at the lanes.
 const followEvery = time.Second
 
-func (a *app) runLanes(ctx context.Context, f lanesFlags) error {
+func (a *app) runLanes(ctx context.Context, f lanesCommandFlags) error {
 	p, err := a.pick(ctx, f.which)
 	if err != nil {
 		return err
@@ -104,8 +85,11 @@ func (a *app) runLanes(ctx context.Context, f lanesFlags) error {
 			}
 			return err
 		}
-		if n == 0 && len(said.Lanes) == 0 {
+		switch empty := n == 0 && len(said.Lanes) == 0; {
+		case empty && len(said.Limits) == 0:
 			fmt.Fprintf(a.err, "nothing limits the calls, so that there is no lane\nnext: weir limit rps=5%s\n", f.flags())
+		case empty:
+			fmt.Fprintf(a.err, "no lane yet: each comes with its first call, by %s\n", strings.Join(said.Limits, "; "))
 		}
 		switch {
 		case f.json:

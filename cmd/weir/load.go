@@ -38,7 +38,7 @@ type loadFlags struct {
 	maxInFlight int
 	timeout     time.Duration
 	limit       int // rows of a trace
-	limits      limitFlags
+	limits      laneFlags
 	speed       float64
 
 	dryRun      bool

@@ -37,7 +37,7 @@ type proxyFlags struct {
 	holdBody       int // MiB
 	maxHeader      int // KiB
 	keep           keepFlags
-	limits         limitFlags
+	limits         laneFlags
 	verbose        bool
 }
 
