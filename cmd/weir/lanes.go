@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -99,7 +100,9 @@ func (a *app) runLanes(ctx context.Context, f lanesCommandFlags) error {
 		case f.follow:
 			shown.draw(atMost(laneLines(said), terminalRows(a.out)-1))
 		default:
-			fmt.Fprintln(a.out, strings.Join(laneLines(said), "\n"))
+			for _, line := range laneLines(said) {
+				fmt.Fprintln(a.out, line)
+			}
 		}
 		if err != nil || !f.follow {
 			return err
@@ -121,8 +124,12 @@ func writeJSON(w io.Writer, v any, line bool) error {
 	return e.Encode(v)
 }
 
-// laneLines is the table for people.
+// laneLines is the table for people; empty without a lane. Columns in which
+// nothing stands are left out.
 func laneLines(said lanesSaid) []string {
+	if len(said.Lanes) == 0 {
+		return nil
+	}
 	columns := []report.Column{
 		{Head: "lane", Left: true}, {Head: "limit", Left: true}, {Head: "in flight"}, {Head: "waiting"}, {Head: "oldest"}, {Head: "admitted/s"},
 		{Head: "waits for", Left: true}, {Head: "held", Left: true}, {Head: "tokens left"},
@@ -147,6 +154,14 @@ func laneLines(said lanesSaid) []string {
 			l.Name, orDash(l.Limit), inFlight, strconv.Itoa(l.Waiting), oldest, strconv.FormatFloat(l.PerS, 'f', 1, 64), orDash(l.Full), held, left,
 			strconv.FormatInt(l.Admitted, 10), strconv.FormatInt(l.Refused, 10), strconv.FormatInt(l.Left, 10), strconv.FormatInt(l.EndpointRefused, 10),
 		})
+	}
+	for i := len(columns) - 1; i >= 0; i-- {
+		if !slices.ContainsFunc(rows, func(row []string) bool { return row[i] != "–" }) {
+			columns = slices.Delete(columns, i, i+1)
+			for r := range rows {
+				rows[r] = slices.Delete(rows[r], i, i+1)
+			}
+		}
 	}
 	var b bytes.Buffer
 	report.Table(&b, columns, rows)

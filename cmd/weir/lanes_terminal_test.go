@@ -57,7 +57,8 @@ func onTerminal(t *testing.T, dir string, words ...string) (*exec.Cmd, *os.File,
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = syscall.Kill(-c.Process.Pid, syscall.SIGKILL) }) // it has mostly ended
-	terminal.Close()                                                       // weir alone holds it
+
+	terminal.Close() // weir alone holds it
 	shown := &screen{}
 	go func() { _, _ = io.Copy(shown, keyboard) }() // ends with the terminal
 	return c, keyboard, shown

@@ -37,6 +37,21 @@ endpoint a b[31m       –                               0        0       –   
 	}
 }
 
+func TestColumnsWithoutAnythingAreLeftOut(t *testing.T) {
+	said := someLanes()
+	said.Lanes = said.Lanes[:1]
+	said.Lanes[0].Waiting, said.Lanes[0].Full = 0, ""
+	const want = `                                                         calls
+lane  limit   in flight  waiting  admitted/s  admitted  refused  left  429
+all   rps=10         12        0        10.0      1200        8     2    3`
+	if diff := cmp.Diff(want, strings.Join(laneLines(said), "\n")); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if lines := laneLines(lanesSaid{}); len(lines) > 0 {
+		t.Errorf("without a lane: %q", lines)
+	}
+}
+
 func TestLanesAreWrittenForAPipe(t *testing.T) {
 	const want = "2026-05-04T03:02:01.000Z\tall\trps=10\t12\t\t340\t34049.000\t9.960\trequests\t\t\t\t1200\t8\t2\t3\n" +
 		"2026-05-04T03:02:01.000Z\tscenario=长上下文检索\ttpm=5000 concurrency=5\t4\t5\t1\t7.400\t0.000\t\t\t\t-1234.400\t0\t0\t0\t0\n" +
