@@ -20,11 +20,7 @@ func (x *exchange) admit() bool {
 		c.Admitted = call.Now()
 		return true
 	}
-	permit, err := x.p.shape.Admit(x.r.Context(), shaper.Ask{
-		Scenario: c.Scenario, Upstream: c.Upstream, Model: c.Request.Model, Key: c.KeyFingerprint, Session: c.Session,
-		Age:         time.Duration(call.Now() - c.Arrived),
-		InputTokens: x.estimate(), OutputTokens: c.Request.MaxTokens.N, CachedWeight: cachedWeight(c.API),
-	})
+	permit, err := x.p.shape.Admit(x.r.Context(), x.ask(false))
 	if err != nil {
 		x.notAdmitted(err)
 		return false
@@ -33,6 +29,16 @@ func (x *exchange) admit() bool {
 	x.permit = permit
 	x.shaped(permit.Account())
 	return true
+}
+
+// ask is what the shaper is told of the call.
+func (x *exchange) ask(patient bool) shaper.Ask {
+	c := x.c
+	return shaper.Ask{
+		Scenario: c.Scenario, Upstream: c.Upstream, Model: c.Request.Model, Key: c.KeyFingerprint, Session: c.Session,
+		Age: time.Duration(call.Now() - c.Arrived), Patient: patient,
+		InputTokens: x.estimate(), OutputTokens: c.Request.MaxTokens.N, CachedWeight: cachedWeight(c.API),
+	}
 }
 
 // cachedWeight is what a provider counts for an input token from its cache,
@@ -58,6 +64,9 @@ func (x *exchange) shaped(a shaper.Account) {
 func (x *exchange) notAdmitted(err error) {
 	var refusal *shaper.Refusal
 	if !errors.As(err, &refusal) {
+		if departure := (*shaper.Departure)(nil); errors.As(err, &departure) {
+			x.shaped(departure.Account)
+		}
 		x.end(x.left(err))
 		return
 	}
@@ -74,11 +83,16 @@ func (x *exchange) notAdmitted(err error) {
 // whether the answer is a refusal after which the request can be sent again.
 // Nothing has been sent to the client by then.
 func (x *exchange) refused(resp *http.Response) bool {
+	return x.heard(resp.StatusCode, resp.Header) && x.body.rest == nil
+}
+
+// heard is what refused tells and asks.
+func (x *exchange) heard(status int, h http.Header) (again bool) {
 	if x.permit == nil || x.c.Lane == "" {
 		return false
 	}
-	wait, why := call.Asked(resp.StatusCode, resp.Header, time.Now())
-	return x.permit.Heard(shaper.Answer{Status: resp.StatusCode, Wait: wait, Why: why}) && x.body.rest == nil
+	wait, why := call.Asked(status, h, time.Now())
+	return x.permit.Heard(shaper.Answer{Status: status, Wait: wait, Why: why})
 }
 
 // admitAgain lets a refusal go and waits for leave to try again.

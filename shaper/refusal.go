@@ -19,6 +19,16 @@ func (r *Refusal) Error() string {
 	return "refused: " + r.Reason
 }
 
+// Departure says that the caller left while its call waited.
+type Departure struct {
+	Account Account
+	Err     error // the context's
+}
+
+func (d *Departure) Error() string { return "left while waiting: " + d.Err.Error() }
+
+func (d *Departure) Unwrap() error { return d.Err }
+
 // hopeless says why a call had better not wait: a queue that is full, or a wait
 // that would pass its deadline.
 func (s *Shaper) hopeless(ln *line, now, deadline time.Duration, first bool) *Refusal {

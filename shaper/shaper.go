@@ -19,7 +19,8 @@ type Ask struct {
 	Key      string // fingerprint of the caller's key, never the key
 	Session  string
 
-	Age time.Duration // since the call arrived, from when its wait is counted
+	Age     time.Duration // since the call arrived, from when its wait is counted
+	Patient bool          // it waits as long as it takes, however many do
 
 	InputTokens  int64 // estimated; 0 when unknown
 	OutputTokens int64 // the most that the call may generate; 0 when unknown
@@ -63,10 +64,11 @@ func (s *Shaper) now() time.Duration {
 }
 
 // Admit waits until the call may be sent. It returns a *Refusal when it may not,
-// and the context's error when the caller leaves first; then no permit is held.
+// and a *Departure with the context's error when the caller leaves first; then
+// no permit is held.
 func (s *Shaper) Admit(ctx context.Context, a Ask) (*Permit, error) {
 	if err := ctx.Err(); err != nil {
-		return nil, err
+		return nil, &Departure{Err: err}
 	}
 	p := &Permit{s: s, ask: a}
 	if err := s.enter(ctx, p, false); err != nil {
@@ -91,7 +93,9 @@ func (s *Shaper) enter(ctx context.Context, p *Permit, first bool) error {
 		return nil
 	}
 	deadline := p.arrived + ln.wait
-	if refusal := s.hopeless(ln, now, deadline, first); refusal != nil {
+	if p.ask.Patient {
+		deadline = now + farAway
+	} else if refusal := s.hopeless(ln, now, deadline, first); refusal != nil {
 		s.mu.Unlock()
 		return refusal
 	}
@@ -125,11 +129,12 @@ func (s *Shaper) wait(ctx context.Context, w *waiter, patience time.Duration) er
 		s.drop(w, now)
 		return r
 	case !w.admitted:
+		gone := &Departure{Account: s.account(w.permit, ln.at, now), Err: ctx.Err()}
 		s.drop(w, now)
 		for _, l := range ln.path {
 			l.left++
 		}
-		return ctx.Err()
+		return gone
 	case late || ctx.Err() == nil:
 		return nil // both at once
 	}
@@ -138,7 +143,7 @@ func (s *Shaper) wait(ctx context.Context, w *waiter, patience time.Duration) er
 		t.lane.pace.giveBack()
 	}
 	s.giveBack(w.permit, Settlement{}, now)
-	return ctx.Err()
+	return &Departure{Account: w.permit.account, Err: ctx.Err()}
 }
 
 // line finds the line of a call.

@@ -75,13 +75,13 @@ through a turn, tools and all:
 	fl.BoolVar(&f.config.HoldHead, "hold-headers", false, "send the headers of a stream with its first token, not at once")
 	fl.BoolVar(&f.config.Compress, "compress", false, "gzip answers for clients that accept it")
 	fl.IntVar(&f.config.WriteSplit, "write-split", 0, "cut every write into pieces of so many bytes; 0: whole events")
-	limitFlags(fl, &f)
+	simLimits(fl, &f)
 	engineFlags(fl, &f.config.Engine)
 	return c
 }
 
-// limitFlags are what the endpoint admits.
-func limitFlags(fl *pflag.FlagSet, f *simFlags) {
+// simLimits are what the endpoint admits.
+func simLimits(fl *pflag.FlagSet, f *simFlags) {
 	l := &f.config.Limits
 	fl.IntVar(&l.Requests, "rpm", 0, "requests a minute; 0: no limit")
 	fl.IntVar(&l.Tokens, "tpm", 0, "tokens a minute, input and output together, as OpenAI limits them; 0: no limit")
