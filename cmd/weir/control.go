@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"weir/proxy"
+	"weir/shaper"
 )
 
 // status is what a running proxy says of itself.
@@ -178,7 +179,7 @@ func controlHandler(said status, p *proxy.Proxy, book *rulebook, flush func(cont
 		answer(w, limitChanged{Who: now.Select.String(), Old: old.Limit.String(), New: now.Limit.String()})
 	})
 	mux.HandleFunc("GET /lanes", func(w http.ResponseWriter, _ *http.Request) {
-		answer(w, lanesSaid{Schema: lanesSchema, At: time.Now(), Listen: said.Listen, Lanes: lanesOf(book.shaper)})
+		answer(w, lanesSaid{Schema: lanesSchema, At: time.Now(), Listen: said.Listen, Limits: limits().Limits, Lanes: append([]shaper.LaneState{}, book.shaper.Lanes()...)})
 	})
 	mux.HandleFunc("POST /flush", func(w http.ResponseWriter, r *http.Request) {
 		if err := flush(r.Context()); err != nil {

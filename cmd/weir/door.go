@@ -15,6 +15,7 @@ import (
 
 	"weir/proxy"
 	"weir/proxy/client"
+	"weir/shaper"
 	"weir/store"
 	"weir/store/call"
 )
@@ -75,13 +76,22 @@ func (a *app) findDoor(ctx context.Context, command []string, f execFlags) (*doo
 			return nil, usage(err)
 		}
 	}
+	shape, err := f.limits.shaper(nil)
+	if err != nil {
+		return nil, err
+	}
 	forward := f.door == "forward"
 	var trusted *trust
 	if forward {
-		var err error
 		if trusted, err = openTrust(a.env); err != nil {
 			return nil, err
 		}
+	}
+	own := func() (*door, error) {
+		if forward {
+			return a.ownForwardDoor(ctx, f.db, asked, trusted, shape)
+		}
+		return a.ownDoor(ctx, command, f.db, asked, shape)
 	}
 	var passedBy []string
 	for _, r := range a.runningProxies(ctx) {
@@ -94,8 +104,12 @@ func (a *app) findDoor(ctx context.Context, command []string, f execFlags) (*doo
 		} else {
 			d = r.door(command, os.Environ(), asked)
 		}
-		if d != nil {
+		switch {
+		case d != nil && !f.limits.given():
 			return d, nil
+		case d != nil:
+			a.warn([]string{fmt.Sprintf("the weir at %s has its own limits, so another one did serve, without its tag, rules and keys; weir limit changes those limits", r.Listen)})
+			return own()
 		}
 		passedBy = append(passedBy, r.Listen)
 	}
@@ -103,10 +117,7 @@ func (a *app) findDoor(ctx context.Context, command []string, f execFlags) (*doo
 		a.warn([]string{fmt.Sprintf("the weir at %s does not serve all that %s may speak by the %s door, so another one did, without its tag, rules and keys; --upstream says which endpoint is meant",
 			strings.Join(passedBy, ", "), filepath.Base(command[0]), f.door)})
 	}
-	if forward {
-		return a.ownForwardDoor(ctx, f.db, asked, trusted)
-	}
-	return a.ownDoor(ctx, command, f.db, asked)
+	return own()
 }
 
 // door is a running proxy's, with the families that it serves for a command;
@@ -200,7 +211,7 @@ func hostnameOf(s string) string {
 }
 
 // ownDoor serves a proxy in this process, on a port of its own.
-func (a *app) ownDoor(ctx context.Context, command []string, database string, asked []upstreamFlag) (*door, error) {
+func (a *app) ownDoor(ctx context.Context, command []string, database string, asked []upstreamFlag, shape *shaper.Shaper) (*door, error) {
 	d := &door{bases: map[client.Family]string{}}
 	var upstreams []proxy.Upstream
 	for _, u := range asked {
@@ -226,7 +237,7 @@ func (a *app) ownDoor(ctx context.Context, command []string, database string, as
 	if err := asTheCommandWould(upstreams); err != nil {
 		return nil, err
 	}
-	return d, a.serveDoor(ctx, d, database, upstreams, nil)
+	return d, a.serveDoor(ctx, d, database, upstreams, nil, shape)
 }
 
 // asTheCommandWould has the upstreams reached by the way that the command
@@ -243,8 +254,8 @@ func asTheCommandWould(upstreams []proxy.Upstream) error {
 }
 
 // serveDoor serves a proxy in this process, on a port of its own.
-func (a *app) serveDoor(ctx context.Context, d *door, database string, upstreams []proxy.Upstream, forward *proxy.Forward) error {
-	s, err := a.openStack(ctx, database)
+func (a *app) serveDoor(ctx context.Context, d *door, database string, upstreams []proxy.Upstream, forward *proxy.Forward, shape *shaper.Shaper) error {
+	s, err := a.openStack(ctx, database, shape)
 	if err != nil {
 		return err
 	}

@@ -30,6 +30,7 @@ type execFlags struct {
 	json     bool
 	summary  string
 	quiet    bool
+	limits   laneFlags
 }
 
 func (a *app) execCommand() *cobra.Command {
@@ -38,10 +39,10 @@ func (a *app) execCommand() *cobra.Command {
 		Use:   "exec [flags] -- COMMAND [ARG…]",
 		Short: "Run an agent or a tool behind weir, and say what it cost",
 		Long: `Runs a command whose calls pass weir, and says afterwards what they came to. A
-running proxy that records in the same database is used; else one serves for as
-long as the command runs. What the command needs to find it is set in its own
-environment and arguments alone: no file of yours is changed. The exit code is
-the command's.
+running proxy that records in the same database is used; else, or to limit the
+command's calls alone, one serves for as long as the command runs. What the
+command needs to find it is set in its own environment and arguments alone: no
+file of yours is changed. The exit code is the command's.
 
 Without --upstream requests go where they would go anyway: to the endpoint in
 ANTHROPIC_BASE_URL, OPENAI_BASE_URL or GOOGLE_GEMINI_BASE_URL, else to the
@@ -63,6 +64,7 @@ provider's own.`,
 	fl.BoolVar(&f.json, "json", false, "say what it cost as JSON, the contract of store/report/REPORT.md")
 	fl.StringVar(&f.summary, "summary", "", "write what it cost to this file, as JSON")
 	fl.BoolVarP(&f.quiet, "quiet", "q", false, "say nothing beside the command")
+	f.limits.add(fl)
 	return c
 }
 

@@ -12,16 +12,16 @@ import (
 	"weir/shaper"
 )
 
-// limitFlags are the flags that limit calls. They set their parts over what a
+// laneFlags are the flags that limit calls. They set their parts over what a
 // load model says.
-type limitFlags struct {
+type laneFlags struct {
 	rps, rpm, tpm, concurrency string // of all calls
 	rules                      ruleTexts
 }
 
 // add adds the flags to a command. The variable of --limit is not that of weir
 // calls, which means something else.
-func (f *limitFlags) add(fl *pflag.FlagSet) {
+func (f *laneFlags) add(fl *pflag.FlagSet) {
 	f.addShort(fl)
 	fl.Var(&f.rules, "limit", "limit of some calls, as 'scenario=rag rps=2 concurrency=adaptive'; may be repeated, and weir limit --help has the names [$WEIR_LIMITS]")
 	named := fl.Lookup("limit")
@@ -29,7 +29,7 @@ func (f *limitFlags) add(fl *pflag.FlagSet) {
 }
 
 // addShort adds those of the lane of all calls.
-func (f *limitFlags) addShort(fl *pflag.FlagSet) {
+func (f *laneFlags) addShort(fl *pflag.FlagSet) {
 	fl.StringVar(&f.rps, "rps", "", "requests a second that may go on to the endpoint; the others wait")
 	fl.StringVar(&f.rpm, "rpm", "", "the same by the minute")
 	fl.StringVar(&f.tpm, "tpm", "", "tokens a minute, input and output together")
@@ -72,12 +72,12 @@ type edit struct {
 }
 
 // given says whether any of the flags is.
-func (f *limitFlags) given() bool {
+func (f *laneFlags) given() bool {
 	return f.rps+f.rpm+f.tpm+f.concurrency != "" || len(f.rules.texts) > 0
 }
 
 // edits reads the flags.
-func (f *limitFlags) edits() ([]edit, error) {
+func (f *laneFlags) edits() ([]edit, error) {
 	var all []edit
 	if f.rps != "" && f.rpm != "" {
 		return nil, usagef("--rps and --rpm are one limit; keep one")
@@ -145,13 +145,20 @@ func over(rules []shaper.Rule, edits []edit) []shaper.Rule {
 }
 
 // shaper is one that limits calls as rules and the flags over them say.
-func (f *limitFlags) shaper(rules []shaper.Rule) (*shaper.Shaper, error) {
+func (f *laneFlags) shaper(rules []shaper.Rule) (*shaper.Shaper, error) {
 	edits, err := f.edits()
 	if err != nil {
 		return nil, err
 	}
 	s := &shaper.Shaper{}
 	return s, s.Configure(over(rules, edits))
+}
+
+// tellLanes says which lanes hold in a proxy inside this process.
+func (a *app) tellLanes(s *shaper.Shaper) {
+	for _, limit := range ruleLines(s.Rules()) {
+		fmt.Fprintln(a.err, "lane                "+limit)
+	}
 }
 
 // ruleLines are rules as they are written.

@@ -23,7 +23,7 @@ type rulebook struct {
 }
 
 // openRulebook begins with a model, which is nil when there is none.
-func openRulebook(file string, m *loadmodel.Model, f *limitFlags) (*rulebook, error) {
+func openRulebook(file string, m *loadmodel.Model, f *laneFlags) (*rulebook, error) {
 	edits, err := f.edits()
 	if err != nil {
 		return nil, err
