@@ -52,7 +52,7 @@ func (x *exchange) send() (*http.Response, error) {
 		// to hold.
 		_ = http.NewResponseController(x.w).EnableFullDuplex()
 	}
-	resp, err := x.up.transport.RoundTrip(out)
+	resp, err := x.roundTrip(out)
 	early.stop()
 	if err == nil {
 		at := call.Now()
@@ -104,6 +104,7 @@ func (x *exchange) answer(resp *http.Response) {
 		x.tunnel(resp)
 		return
 	}
+	x.unask(resp)
 	h := x.w.Header()
 	for name, values := range resp.Header {
 		h[name] = values
@@ -125,6 +126,7 @@ func (x *exchange) answer(resp *http.Response) {
 		_ = out.Flush() // a client that has left is noticed by the first write
 	}
 	how, err := x.copy(resp.Body, out)
+	how, err = x.releaseHeld(out, how, err)
 	for name, values := range resp.Trailer {
 		if len(resp.Trailer) != announced {
 			name = http.TrailerPrefix + name // some came that nobody announced
@@ -171,7 +173,7 @@ func (x *exchange) pass(from io.Reader, out *http.ResponseController, buf []byte
 	n, readErr := from.Read(buf)
 	if n > 0 {
 		received := call.Now()
-		_, err = x.w.Write(buf[:n])
+		_, err = x.to.Write(buf[:n])
 		if err == nil {
 			err = out.Flush()
 		}
