@@ -41,14 +41,12 @@ type exchange struct {
 	at         client.Place // where the call belongs
 	permit     *shaper.Permit
 
-	meter   *call.Meter
-	timing  timing
-	unread  unread
-	asked   bool       // for usage, which the client did not ask for
-	to      io.Writer  // the response's body: w, or unasked before it
-	unasked *unasked   // nil: nothing must be taken out
-	kept    *capture   // what is kept of the call's content; nil: nothing
-	span    trace.Span // touched by the recording alone
+	meter  *call.Meter
+	timing timing
+	unread unread
+	injection
+	kept *capture   // what is kept of the call's content; nil: nothing
+	span trace.Span // touched by the recording alone
 
 	unseen   bool // it is carried, and not measured
 	verbatim bool // the path is not joined to the upstream's own

@@ -76,11 +76,15 @@ func (a *app) findDoor(ctx context.Context, command []string, f execFlags) (*doo
 		}
 	}
 	if f.door == "forward" {
-		return a.ownForwardDoor(ctx, f.db, asked)
+		return a.ownForwardDoor(ctx, f, asked)
 	}
-	var passedBy []string
+	var passedBy, unasking []string
 	for _, r := range a.runningProxies(ctx) {
 		if r.ClientToken || !sameFile(database, r.Database) {
+			continue
+		}
+		if f.usage == usageInject && !r.InjectUsage {
+			unasking = append(unasking, r.Listen)
 			continue
 		}
 		if d := r.door(command, os.Environ(), asked); d != nil {
@@ -88,11 +92,14 @@ func (a *app) findDoor(ctx context.Context, command []string, f execFlags) (*doo
 		}
 		passedBy = append(passedBy, r.Listen)
 	}
+	if len(unasking) > 0 {
+		a.warn([]string{fmt.Sprintf("the weir at %s was started without --usage inject, so another one serves, without its tag, rules and keys", strings.Join(unasking, ", "))})
+	}
 	if len(passedBy) > 0 {
 		a.warn([]string{fmt.Sprintf("the weir at %s does not serve all that %s may speak, so another one did, without its tag, rules and keys; --upstream says which endpoint is meant",
 			strings.Join(passedBy, ", "), filepath.Base(command[0]))})
 	}
-	return a.ownDoor(ctx, command, f.db, asked)
+	return a.ownDoor(ctx, command, f, asked)
 }
 
 // door is a running proxy's, with the families that it serves for a command;
@@ -186,7 +193,7 @@ func hostnameOf(s string) string {
 }
 
 // ownDoor serves a proxy in this process, on a port of its own.
-func (a *app) ownDoor(ctx context.Context, command []string, database string, asked []upstreamFlag) (*door, error) {
+func (a *app) ownDoor(ctx context.Context, command []string, f execFlags, asked []upstreamFlag) (*door, error) {
 	d := &door{bases: map[client.Family]string{}}
 	var upstreams []proxy.Upstream
 	for _, u := range asked {
@@ -212,12 +219,12 @@ func (a *app) ownDoor(ctx context.Context, command []string, database string, as
 	if err := asTheCommandWould(upstreams); err != nil {
 		return nil, err
 	}
-	return d, a.serveDoor(ctx, d, database, upstreams, nil)
+	return d, a.serveDoor(ctx, d, f, upstreams, nil)
 }
 
 // ownForwardDoor serves a forward proxy in this process. What is asked for
 // stands in the place of all hosts that are measured.
-func (a *app) ownForwardDoor(ctx context.Context, database string, asked []upstreamFlag) (*door, error) {
+func (a *app) ownForwardDoor(ctx context.Context, f execFlags, asked []upstreamFlag) (*door, error) {
 	var upstreams []proxy.Upstream
 	for _, u := range asked {
 		up, err := u.upstream(a.env)
@@ -243,7 +250,7 @@ func (a *app) ownForwardDoor(ctx context.Context, database string, asked []upstr
 	if d.bundle, err = proxy.Bundle(folder); err != nil {
 		return nil, err
 	}
-	return d, a.serveDoor(ctx, d, database, upstreams, forwardDoor(folder, nil, "", direct[0].Proxy))
+	return d, a.serveDoor(ctx, d, f, upstreams, forwardDoor(folder, nil, "", direct[0].Proxy))
 }
 
 // asTheCommandWould has the upstreams reached by the way that the command
@@ -260,13 +267,13 @@ func asTheCommandWould(upstreams []proxy.Upstream) error {
 }
 
 // serveDoor serves a proxy in this process, on a port of its own.
-func (a *app) serveDoor(ctx context.Context, d *door, database string, upstreams []proxy.Upstream, forward *proxy.Forward) error {
-	s, err := a.openStack(ctx, database)
+func (a *app) serveDoor(ctx context.Context, d *door, f execFlags, upstreams []proxy.Upstream, forward *proxy.Forward) error {
+	s, err := a.openStack(ctx, f.db)
 	if err != nil {
 		return err
 	}
 	p := s.proxy(upstreams)
-	p.Log, p.Forward = a.logger(false), forward
+	p.Log, p.Forward, p.InjectUsage = a.logger(false), forward, f.usage == usageInject
 	base, stop, err := serveInside(p)
 	if err != nil {
 		return errors.Join(err, s.close())

@@ -37,6 +37,7 @@ type proxyFlags struct {
 	holdBody       int // MiB
 	maxHeader      int // KiB
 	keep           keepFlags
+	usage          usageMode
 	verbose        bool
 }
 
@@ -52,6 +53,7 @@ requests and lets the streams under way end; a second Ctrl-C ends them.`,
   weir proxy --upstream openai=https://api.openai.com,models=gpt-* \
              --upstream local=http://127.0.0.1:8000,prefix=/local
   weir proxy --upstream https://host/api --ca-file ca.pem --load-model rules.json
+  weir proxy --upstream https://api.openai.com --usage inject
   weir proxy --upstream https://api.anthropic.com --keep shape`,
 		Args: wantArgs(0, 0, ""),
 		RunE: func(c *cobra.Command, _ []string) error { return a.runProxy(c.Context(), f) },
@@ -73,6 +75,7 @@ requests and lets the streams under way end; a second Ctrl-C ends them.`,
 	fl.IntVar(&f.holdBody, "hold-body", 64, "MiB of a request's body that are held to be sent again if its connection fails; a longer body passes without being held")
 	fl.IntVar(&f.maxHeader, "max-header", 1024, "KiB of headers that a request may have")
 	f.keep.add(fl)
+	f.usage.add(fl)
 	fl.BoolVarP(&f.verbose, "verbose", "v", false, "say more of what happens")
 	return c
 }
@@ -186,6 +189,9 @@ func (a *app) runProxy(ctx context.Context, f proxyFlags) error {
 	if err := f.keep.check(); err != nil {
 		return err
 	}
+	if err := f.usage.check(); err != nil {
+		return err
+	}
 	upstreams, err := f.proxyUpstreams(a.env)
 	if err != nil {
 		return err
@@ -227,6 +233,7 @@ func (a *app) runProxy(ctx context.Context, f proxyFlags) error {
 	}
 	p := s.proxy(upstreams)
 	p.Keep = kept.seam
+	p.InjectUsage = f.usage == usageInject
 	p.Forward = forward
 	p.ClientToken, p.Log, p.Scenario = token, a.logger(f.verbose), f.scenario
 	p.HoldBody, p.MaxHeaderBytes = int64(f.holdBody)<<20, f.maxHeader<<10
