@@ -385,6 +385,48 @@ func TestBrokenStreamGivesWhatCameAndBreaks(t *testing.T) {
 	}
 }
 
+// The frames of HTTP/2 must not end with a read of which nothing passes.
+func TestUsageIsTakenOutOverHTTP2(t *testing.T) {
+	s := injecting(t, upstreamOf(t, func(w http.ResponseWriter, r *http.Request) {
+		io.Copy(io.Discard, r.Body)
+		w.Header().Set("Content-Type", "text/event-stream")
+		for _, event := range bytes.SplitAfter(answerOf(wire.Chat, wire.SSE), []byte("\n\n")) {
+			w.Write(event)
+			w.(http.Flusher).Flush()
+		}
+	}))
+	var h2 http.Protocols
+	h2.SetUnencryptedHTTP2(true)
+	s.client.Transport = &http.Transport{Protocols: &h2, DisableCompression: true}
+	resp, body := s.say(t, chatPath, plainChat)
+	if resp.ProtoMajor != 2 || strings.Contains(body, "usage") || !strings.HasSuffix(body, "data: [DONE]\n\n") || strings.Count(body, "\n\n") < 20 {
+		t.Errorf("%s: %q", resp.Proto, body)
+	}
+}
+
+// What a forward proxy does not measure is none of weir's to change.
+func TestHostsThatAreNotMeasuredAreNotAsked(t *testing.T) {
+	var got bodies
+	answer := func(w http.ResponseWriter, r *http.Request) {
+		got.take(t, r)
+		w.Header().Set("Content-Type", "text/event-stream")
+		w.Write(answerOf(wire.Chat, wire.SSE))
+	}
+	elsewhere := upstreamOf(t, answer)
+	f := startForwarding(t, upstreamOf(t, answer), func(p *Proxy) { p.InjectUsage = true })
+	for _, row := range []struct{ base, sent string }{{elsewhere, plainChat}, {"http://api.provider.test", askedChat}} {
+		resp, err := f.client.Post(row.base+chatPath, "application/json", strings.NewReader(plainChat))
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, _ := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		if sent := got.taken(); len(sent) != 1 || sent[0] != row.sent || strings.Contains(string(body), "usage") != (row.sent == plainChat) {
+			t.Errorf("%s got %q, and answered %q", row.base, sent, body)
+		}
+	}
+}
+
 func TestWhatIsRememberedOfEndpointsHasLimits(t *testing.T) {
 	var a asking
 	for i := range endpointsKnown + 10 {

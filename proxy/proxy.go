@@ -47,7 +47,8 @@ type Proxy struct {
 	// streamed request for OpenAI's chat completions or completions gets
 	// stream_options.include_usage unless it says something of it, and what
 	// only that brings into the answer is taken out again. Else weir changes no
-	// request.
+	// request. Sizes and kept contents are of what the client sent and of what
+	// the upstream answered.
 	InjectUsage bool
 	// Keep says what of the calls' contents is kept; nil keeps nothing.
 	Keep *Keep
