@@ -29,6 +29,8 @@ type status struct {
 
 	// ClientToken says that requests must bring a token.
 	ClientToken bool `json:"client_token"`
+	// InjectUsage says that it asks for usage in the clients' place.
+	InjectUsage bool `json:"inject_usage"`
 }
 
 // upstreamSaid is an upstream of a running proxy.
@@ -62,7 +64,7 @@ func (s *stack) status(at net.Addr, p *proxy.Proxy) status {
 	}
 	said := status{
 		Pid: os.Getpid(), Version: release, Listen: "http://" + reachable(at), Database: database,
-		Upstreams: []upstreamSaid{}, Started: time.Now(), ClientToken: p.ClientToken != "",
+		Upstreams: []upstreamSaid{}, Started: time.Now(), ClientToken: p.ClientToken != "", InjectUsage: p.InjectUsage,
 	}
 	for _, u := range p.Upstreams {
 		said.Upstreams = append(said.Upstreams, upstreamSaid{

@@ -31,6 +31,7 @@ type execFlags struct {
 	summary  string
 	quiet    bool
 	limits   laneFlags
+	usage    usageMode
 }
 
 func (a *app) execCommand() *cobra.Command {
@@ -61,6 +62,7 @@ provider's own.`,
 	fl.StringVarP(&f.upstream, "upstream", "u", "", "endpoint that its requests go to, whichever API they speak")
 	fl.StringVar(&f.door, "door", "reverse", "how the command finds weir: reverse, by its base URL, or forward, by HTTPS_PROXY and weir's CA")
 	fl.StringVar(&f.db, "db", "", "database file (default: weir.db in the user's data folder)")
+	f.usage.add(fl)
 	fl.BoolVar(&f.json, "json", false, "say what it cost as JSON, the contract of store/report/REPORT.md")
 	fl.StringVar(&f.summary, "summary", "", "write what it cost to this file, as JSON")
 	fl.BoolVarP(&f.quiet, "quiet", "q", false, "say nothing beside the command")
@@ -75,6 +77,9 @@ func (a *app) runExec(ctx context.Context, command []string, f execFlags) error 
 	}
 	if f.door != "reverse" && f.door != "forward" {
 		return usagef("--door %s: want reverse or forward", f.door)
+	}
+	if err := f.usage.check(); err != nil {
+		return err
 	}
 	if err := findCommand(command[0]); err != nil {
 		return err

@@ -38,6 +38,7 @@ type proxyFlags struct {
 	maxHeader      int // KiB
 	keep           keepFlags
 	limits         laneFlags
+	usage          usageMode
 	verbose        bool
 }
 
@@ -53,6 +54,7 @@ requests and lets the streams under way end; a second Ctrl-C ends them.`,
   weir proxy --upstream openai=https://api.openai.com,models=gpt-* \
              --upstream local=http://127.0.0.1:8000,prefix=/local
   weir proxy --upstream https://host/api --ca-file ca.pem --load-model rules.json
+  weir proxy --upstream https://api.openai.com --usage inject
   weir proxy --upstream https://api.anthropic.com --keep shape`,
 		Args: wantArgs(0, 0, ""),
 		RunE: func(c *cobra.Command, _ []string) error { return a.runProxy(c.Context(), f) },
@@ -75,6 +77,7 @@ requests and lets the streams under way end; a second Ctrl-C ends them.`,
 	fl.IntVar(&f.maxHeader, "max-header", 1024, "KiB of headers that a request may have")
 	f.limits.add(fl)
 	f.keep.add(fl)
+	f.usage.add(fl)
 	fl.BoolVarP(&f.verbose, "verbose", "v", false, "say more of what happens")
 	return c
 }
@@ -188,6 +191,9 @@ func (a *app) runProxy(ctx context.Context, f proxyFlags) error {
 	if err := f.keep.check(); err != nil {
 		return err
 	}
+	if err := f.usage.check(); err != nil {
+		return err
+	}
 	upstreams, err := f.proxyUpstreams(a.env)
 	if err != nil {
 		return err
@@ -225,6 +231,7 @@ func (a *app) runProxy(ctx context.Context, f proxyFlags) error {
 	}
 	p := s.proxy(upstreams)
 	p.Keep = kept.seam
+	p.InjectUsage = f.usage == usageInject
 	p.Forward = forward
 	p.ClientToken, p.Log, p.Scenario = token, a.logger(f.verbose), f.scenario
 	p.HoldBody, p.MaxHeaderBytes = int64(f.holdBody)<<20, f.maxHeader<<10
