@@ -14,7 +14,6 @@ import (
 	"weir/generator/loadmodel"
 	"weir/generator/sim"
 	"weir/proxy"
-	"weir/shaper"
 )
 
 // demoFlags are the flags of weir demo.
@@ -75,14 +74,14 @@ func (a *app) runDemo(ctx context.Context, f demoFlags, given func(string) bool)
 	if err != nil {
 		return err
 	}
-	s, err := a.openStack(ctx, f.db)
+	s, err := a.openStack(ctx, f.db, shape)
 	if err != nil {
 		return err
 	}
-	return errors.Join(a.demo(ctx, s, m, shape, f), s.close())
+	return errors.Join(a.demo(ctx, s, m, f), s.close())
 }
 
-func (a *app) demo(ctx context.Context, s *stack, m *loadmodel.Model, shape *shaper.Shaper, f demoFlags) error {
+func (a *app) demo(ctx context.Context, s *stack, m *loadmodel.Model, f demoFlags) error {
 	l, err := loopbackListener()
 	if err != nil {
 		return err
@@ -97,7 +96,7 @@ func (a *app) demo(ctx context.Context, s *stack, m *loadmodel.Model, shape *sha
 		return err
 	}
 	p := s.proxy([]proxy.Upstream{{Name: "sim", URL: at}})
-	p.Log, p.Shaper = a.logger(false), shape
+	p.Log = a.logger(false)
 	base, stop, err := serveInside(p)
 	if err != nil {
 		return err
@@ -109,6 +108,6 @@ func (a *app) demo(ctx context.Context, s *stack, m *loadmodel.Model, shape *sha
 	}
 	fmt.Fprintf(a.err, "simulated endpoint  %s\nweir's proxy        %s\nload model          %s, for %s\nrecords             %s\n",
 		endpoint.url, base, m.Name, f.length, s.path())
-	a.tellLanes(shape)
+	a.tellLanes(s.shaper)
 	return a.play(ctx, s, run, playOptions{shown: "sim", json: f.json, settle: stop})
 }

@@ -87,9 +87,13 @@ func (a *app) findDoor(ctx context.Context, command []string, f execFlags) (*doo
 			return nil, err
 		}
 	}
+	own := func() (*door, error) {
+		if forward {
+			return a.ownForwardDoor(ctx, f.db, asked, trusted, shape)
+		}
+		return a.ownDoor(ctx, command, f.db, asked, shape)
+	}
 	var passedBy []string
-	why := fmt.Sprintf("does not serve all that %s may speak by the %s door, so another one did, without its tag, rules and keys; --upstream says which endpoint is meant",
-		filepath.Base(command[0]), f.door)
 	for _, r := range a.runningProxies(ctx) {
 		if r.ClientToken || !sameFile(database, r.Database) {
 			continue
@@ -100,21 +104,20 @@ func (a *app) findDoor(ctx context.Context, command []string, f execFlags) (*doo
 		} else {
 			d = r.door(command, os.Environ(), asked)
 		}
-		if d != nil && !f.limits.given() {
+		switch {
+		case d != nil && !f.limits.given():
 			return d, nil
-		}
-		if d != nil {
-			why = "has its own limits, so another one did serve, without its tag, rules and keys; weir limit changes those limits"
+		case d != nil:
+			a.warn([]string{fmt.Sprintf("the weir at %s has its own limits, so another one did serve, without its tag, rules and keys; weir limit changes those limits", r.Listen)})
+			return own()
 		}
 		passedBy = append(passedBy, r.Listen)
 	}
 	if len(passedBy) > 0 {
-		a.warn([]string{fmt.Sprintf("the weir at %s %s", strings.Join(passedBy, ", "), why)})
+		a.warn([]string{fmt.Sprintf("the weir at %s does not serve all that %s may speak by the %s door, so another one did, without its tag, rules and keys; --upstream says which endpoint is meant",
+			strings.Join(passedBy, ", "), filepath.Base(command[0]), f.door)})
 	}
-	if forward {
-		return a.ownForwardDoor(ctx, f.db, asked, trusted, shape)
-	}
-	return a.ownDoor(ctx, command, f.db, asked, shape)
+	return own()
 }
 
 // door is a running proxy's, with the families that it serves for a command;
@@ -252,12 +255,12 @@ func asTheCommandWould(upstreams []proxy.Upstream) error {
 
 // serveDoor serves a proxy in this process, on a port of its own.
 func (a *app) serveDoor(ctx context.Context, d *door, database string, upstreams []proxy.Upstream, forward *proxy.Forward, shape *shaper.Shaper) error {
-	s, err := a.openStack(ctx, database)
+	s, err := a.openStack(ctx, database, shape)
 	if err != nil {
 		return err
 	}
 	p := s.proxy(upstreams)
-	p.Log, p.Forward, p.Shaper = a.logger(false), forward, shape
+	p.Log, p.Forward = a.logger(false), forward
 	base, stop, err := serveInside(p)
 	if err != nil {
 		return errors.Join(err, s.close())

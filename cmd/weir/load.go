@@ -18,7 +18,6 @@ import (
 	"weir/generator/loadmodel"
 	"weir/proxy"
 	"weir/proxy/wire"
-	"weir/shaper"
 )
 
 // loadFlags are the flags of weir load.
@@ -142,15 +141,15 @@ func (a *app) runLoad(ctx context.Context, file string, f loadFlags, given func(
 			return err
 		}
 	}
-	s, err := a.openStack(ctx, f.db)
+	s, err := a.openStack(ctx, f.db, shape)
 	if err != nil {
 		return err
 	}
-	return errors.Join(a.load(ctx, s, plan, labels, upstreams, shape, f), s.close())
+	return errors.Join(a.load(ctx, s, plan, labels, upstreams, f), s.close())
 }
 
 // load opens the inner proxy, if there is one, and plays the plan.
-func (a *app) load(ctx context.Context, s *stack, plan *generator.Plan, labels map[string]string, upstreams []proxy.Upstream, shape *shaper.Shaper, f loadFlags) error {
+func (a *app) load(ctx context.Context, s *stack, plan *generator.Plan, labels map[string]string, upstreams []proxy.Upstream, f loadFlags) error {
 	run := &generator.Run{
 		ID: generator.NewRunID(), Plan: plan, Tracer: s.tracer, Labels: labels, MaxInFlight: f.maxInFlight, Timeout: f.timeout,
 		Target: generator.Target{BaseURL: f.target, Keys: a.keys()},
@@ -159,8 +158,8 @@ func (a *app) load(ctx context.Context, s *stack, plan *generator.Plan, labels m
 	settle := func() { time.Sleep(recordedElsewhere) }
 	if len(upstreams) > 0 {
 		p := s.proxy(upstreams)
-		p.Log, p.Shaper = a.logger(false), shape
-		a.tellLanes(shape)
+		p.Log = a.logger(false)
+		a.tellLanes(s.shaper)
 		base, stop, err := serveInside(p)
 		if err != nil {
 			return err

@@ -213,7 +213,7 @@ func (a *app) runProxy(ctx context.Context, f proxyFlags) error {
 		l.Close()
 		return err
 	}
-	s, err := a.openStack(ctx, f.db)
+	s, err := a.openStack(ctx, f.db, book.shaper)
 	if err != nil {
 		l.Close()
 		return err
@@ -228,7 +228,6 @@ func (a *app) runProxy(ctx context.Context, f proxyFlags) error {
 	p.Forward = forward
 	p.ClientToken, p.Log, p.Scenario = token, a.logger(f.verbose), f.scenario
 	p.HoldBody, p.MaxHeaderBytes = int64(f.holdBody)<<20, f.maxHeader<<10
-	p.Shaper = book.shaper
 	if book.file != "" {
 		p.Match = book.match
 	}
