@@ -215,7 +215,7 @@ func (a *app) runProxy(ctx context.Context, f proxyFlags) error {
 	if err != nil {
 		return err
 	}
-	if err := f.checkLoop(l.Addr(), upstreams); err != nil {
+	if err := errors.Join(f.checkLoop(l.Addr(), upstreams), a.checkRing(ctx, l.Addr(), upstreams)); err != nil {
 		l.Close()
 		return err
 	}

@@ -178,9 +178,9 @@ func (s *stack) report(ctx context.Context, selection, by []string) (*report.Rep
 
 // summarise reads the calls that a selection names and puts them into rows.
 func summarise(ctx context.Context, db *store.DB, words, by []string) (*report.Report, error) {
-	selection, err := store.ParseSelection(words)
+	selection, err := parseSelection(words)
 	if err != nil {
-		return nil, usage(err)
+		return nil, err
 	}
 	return report.Summarise(db.Calls(ctx, selection, store.Order{}), report.Options{
 		By: by, Selection: selection.String(),
