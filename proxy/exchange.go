@@ -40,6 +40,7 @@ type exchange struct {
 	shape      wire.Shape
 	at         client.Place // where the call belongs
 	permit     *shaper.Permit
+	worse      *worse // what befalls the call on purpose; nil: nothing
 
 	meter  *call.Meter
 	timing timing
@@ -77,6 +78,9 @@ func (p *Proxy) carry(w http.ResponseWriter, r *http.Request, door string, origi
 	defer x.recordPanic()
 	bodyErr := x.readBody()
 	x.describe()
+	if p.Impair != nil {
+		x.impair()
+	}
 	x.meter = call.NewMeter(x.c, x.format)
 	x.begin()
 	if bodyErr != nil {
@@ -94,6 +98,9 @@ func (p *Proxy) carry(w http.ResponseWriter, r *http.Request, door string, origi
 		return
 	}
 	if !x.unseen && !x.admit() {
+		return
+	}
+	if x.worse != nil && x.worse.instead() {
 		return
 	}
 	resp, err := x.send()
