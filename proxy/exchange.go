@@ -40,7 +40,8 @@ type exchange struct {
 	shape      wire.Shape
 	at         client.Place // where the call belongs
 	permit     *shaper.Permit
-	worse      *worse // what befalls the call on purpose; nil: nothing
+	worse      *worse       // what befalls the call on purpose; nil: nothing
+	headed     call.Instant // when the last attempt's answer began
 
 	meter  *call.Meter
 	timing timing
@@ -52,7 +53,7 @@ type exchange struct {
 	verbatim bool // the path is not joined to the upstream's own
 	placed   bool
 	blind    bool // the meter failed: bytes are passed on and counted
-	begun    bool // the span was asked for
+	asked    bool // for its span
 }
 
 // serve carries one request that was sent to weir itself.
@@ -104,10 +105,17 @@ func (p *Proxy) carry(w http.ResponseWriter, r *http.Request, door string, origi
 		return
 	}
 	resp, err := x.send()
+	for err == nil && x.refused(resp) {
+		if !x.admitAgain(resp) {
+			return
+		}
+		resp, err = x.send()
+	}
 	if err != nil {
 		x.failSend(err)
 		return
 	}
+	x.begun(resp)
 	x.answer(resp)
 }
 
@@ -323,31 +331,6 @@ func provider(host string, api wire.API) string {
 	return "openai"
 }
 
-// admit waits for the shaper's leave.
-func (x *exchange) admit() bool {
-	c := x.c
-	permit, err := x.p.shape.Admit(x.r.Context(), shaper.Ask{
-		Scenario: c.Scenario, Upstream: c.Upstream, Model: c.Request.Model, Key: c.KeyFingerprint, Session: c.Session,
-		InputTokens: x.estimate(), OutputTokens: c.Request.MaxTokens.N,
-	})
-	if err == nil {
-		c.Admitted = call.Now()
-		x.permit = permit
-		return true
-	}
-	var refusal *shaper.Refusal
-	if !errors.As(err, &refusal) {
-		x.end(x.left(err))
-		return false
-	}
-	if refusal.RetryAfter > 0 {
-		x.w.Header().Set("Retry-After", fmt.Sprintf("%.0f", max(refusal.RetryAfter.Seconds(), 1)))
-	}
-	x.writeError(http.StatusTooManyRequests, "rate_limit_error", "weir: "+refusal.Error())
-	x.end(call.EndRefused, err)
-	return false
-}
-
 // writeError writes an error of weir's own in the caller's dialect.
 func (x *exchange) writeError(status int, kind, message string) {
 	f := x.format
@@ -433,12 +416,7 @@ func (x *exchange) finish(how call.End, err error) {
 	if x.unseen {
 		return
 	}
-	if x.permit != nil {
-		x.permit.Release(shaper.Settlement{
-			Used:        c.Status == http.StatusOK,
-			InputTokens: shaper.Tokens(c.Usage.Input), CachedTokens: shaper.Tokens(c.Usage.CacheRead), OutputTokens: shaper.Tokens(c.Usage.Output),
-		})
-	}
+	x.settle()
 	x.p.under.begin()
 	x.p.recording.add(x.record)
 }
@@ -466,7 +444,7 @@ func (x *exchange) recordPanic() {
 	if err, ok := v.(error); !ok || !errors.Is(err, http.ErrAbortHandler) {
 		x.p.Log.Error("a request failed inside weir", "panic", fmt.Sprint(v))
 	}
-	if !x.begun { // before the call was described
+	if !x.asked { // before the call was described
 		x.meter = call.NewMeter(x.c, x.format)
 		x.begin()
 	}

@@ -460,14 +460,14 @@ func TestFailureOfTheEndpointsOwnStaysItsOwn(t *testing.T) {
 }
 
 func TestOtherScenariosAndOperationsAreSpared(t *testing.T) {
-	s, asked := impairedSim(t, sim.Config{}, "scenario=other: 500, cut")
+	s, _ := impairedSim(t, sim.Config{}, "scenario=other: 500, cut")
 	if got := askSim(t, s, wire.Chat, false, false); got.err != nil || got.text == "" || got.head.Header.Get(headerImpaired) != "" {
 		t.Errorf("%+v", got)
 	}
 	if c := s.call(t, 1); len(c.Impaired) != 0 || c.Outcome != call.OK {
 		t.Errorf("recorded %v, impaired %q", c, c.Impaired)
 	}
-	s, asked = impairedSim(t, sim.Config{}, "500")
+	s, asked := impairedSim(t, sim.Config{}, "500")
 	resp, err := s.client.Get(s.url + "/v1/models")
 	if err != nil || resp.StatusCode != 200 || asked.Load() != 1 {
 		t.Errorf("%v, %v", resp, err)

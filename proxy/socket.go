@@ -13,13 +13,16 @@ import (
 
 	"weir/proxy/client"
 	"weir/proxy/wire"
+	"weir/shaper"
 	"weir/store/call"
 )
 
 // socket measures the responses that are asked for over one WebSocket, each as
-// a call of its own. It sees what passes, and stands in the way of none of it.
+// a call of its own. It sees what passes and, but for the lanes that a call has to
+// pass, stands in the way of none of it.
 type socket struct {
-	x *exchange // of the connection
+	x  *exchange // of the connection
+	in *ahead    // what the client says
 
 	mu       sync.Mutex
 	asks     *wire.WebSocket // what the client says
@@ -56,26 +59,76 @@ func newSocket(x *exchange, resp *http.Response) *socket {
 const purposeConnection = "connection"
 
 // copyAsks passes on what the client says, until its end. What it asks for is
-// known before the upstream can answer.
+// known before the upstream can answer, and the last of a request's bytes wait
+// until the shaper lets the call go: without them it is none.
 func (s *socket) copyAsks(to io.Writer, from io.Reader) (total int64) {
-	buf := largeBuffers.Get().(*[largeRead]byte)
-	defer largeBuffers.Put(buf)
+	s.in = readAhead(from)
 	for {
-		n, err := from.Read(buf[:])
-		if n > 0 {
-			s.asked(buf[:n], call.Now())
-			if _, err := to.Write(buf[:n]); err != nil {
+		c := s.in.next()
+		if c.n > 0 {
+			s.asked(c.buf[:c.n], call.Now())
+			if err := s.admit(); err != nil {
+				s.leave(call.EndClientGone, err)
+				return total
+			}
+			if _, err := to.Write(c.buf[:c.n]); err != nil {
 				s.leave(call.EndBroken, err)
 				return total
 			}
 			s.sent(call.Now())
-			total += int64(n)
+			total += int64(c.n)
 		}
-		if err != nil {
-			s.leave(call.EndClientGone, err)
+		s.in.back(c)
+		if c.err != nil {
+			s.leave(call.EndClientGone, c.err)
 			return total
 		}
 	}
+}
+
+// admit waits for the shaper's leave for what the last read asks for. A caller
+// cannot be refused here: part of what it said may have gone, and it has no
+// answer of its own to a request that was not heard. It waits as long as it
+// takes, and fails only when the caller leaves.
+func (s *socket) admit() error {
+	s.mu.Lock()
+	fresh := slices.Clone(s.fresh)
+	s.mu.Unlock()
+	for _, t := range fresh {
+		if t.c.Purpose == client.Prewarm {
+			continue // it asks for no answer
+		}
+		ctx, cancel := context.WithCancel(s.x.p.stopping)
+		admitted := make(chan struct{})
+		var permit *shaper.Permit
+		var err error
+		go func() {
+			defer close(admitted)
+			permit, err = s.x.p.shape.Admit(ctx, t.ask(true))
+		}()
+		s.in.while(admitted, cancel)
+		cancel()
+		s.mu.Lock()
+		switch over := t.c.Outcome != ""; { // as when the connection is given up
+		case err != nil && !over:
+			if departure := (*shaper.Departure)(nil); errors.As(err, &departure) {
+				t.shaped(departure.Account)
+			}
+			t.c.Admitted, t.c.Connected = 0, 0
+		case err == nil && over:
+			permit.Release(shaper.Settlement{})
+		case err == nil:
+			t.permit = permit
+			t.c.Admitted = call.Now()
+			t.c.Connected = t.c.Admitted
+			t.shaped(permit.Account())
+		}
+		s.mu.Unlock()
+		if err != nil {
+			return errors.New("the client left while its request waited in a lane")
+		}
+	}
+	return nil
 }
 
 // copyAnswers passes on what the upstream says, until its end.
@@ -160,10 +213,17 @@ func (s *socket) ask(message []byte, at call.Instant) {
 		turn.nameScenario()
 	}
 	turn.meter = call.NewMeter(t, turn.format)
+	told := false
 	turn.meter.OnEvent = func(ev *wire.Event) {
-		if ev.Err != nil && ev.Err.Status >= http.StatusBadRequest {
+		refused := ev.Err != nil && ev.Err.Status >= http.StatusBadRequest
+		switch {
+		case refused:
 			t.Status = ev.Err.Status // what it would have been without a WebSocket
+			turn.heard(t.Status, nil)
+		case !told:
+			turn.heard(http.StatusOK, nil)
 		}
+		told = true
 	}
 	turn.begin()
 	s.waiting = append(s.waiting, turn)
@@ -273,6 +333,9 @@ func (s *socket) end() {
 	}
 	for _, t := range s.waiting {
 		t.finish(s.how, s.err)
+	}
+	if s.in != nil {
+		s.in.close()
 	}
 	s.waiting, s.fresh, s.blind = nil, nil, true
 	s.asks.Close()

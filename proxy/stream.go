@@ -54,16 +54,18 @@ func (x *exchange) send() (*http.Response, error) {
 	}
 	resp, err := x.up.transport.RoundTrip(out)
 	early.stop()
-	if err == nil {
-		at := call.Now()
-		x.timing.fill(x.c)
-		if x.timing.wrote() {
-			x.body.release()
-		}
-		x.meter.Begin(resp.StatusCode, resp.Header, at)
-		x.kept.head(resp.Header)
-	}
+	x.headed = call.Now()
 	return resp, err
+}
+
+// begun takes down the head of the response that answers.
+func (x *exchange) begun(resp *http.Response) {
+	x.timing.fill(x.c)
+	if x.timing.wrote() {
+		x.body.release()
+	}
+	x.meter.Begin(resp.StatusCode, resp.Header, x.headed)
+	x.kept.head(resp.Header)
 }
 
 // informational passes 1xx responses on. It is called on the transport's

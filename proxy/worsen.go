@@ -21,13 +21,13 @@ type arrival struct {
 	err      error
 }
 
-// mostAhead is how many reads, of at most smallRead each, are taken from the
+// mostHeld is how many reads, of at most smallRead each, are taken from the
 // upstream before the client has got them: then it has to wait too.
-const mostAhead = 256
+const mostHeld = 256
 
-// readAhead reads the upstream's answer as it comes, so that its instants are
+// takeReads reads the upstream's answer as it comes, so that its instants are
 // the upstream's however long the client is kept waiting.
-func readAhead(from io.Reader, to chan<- arrival, stop <-chan struct{}) {
+func takeReads(from io.Reader, to chan<- arrival, stop <-chan struct{}) {
 	buf := smallBuffers.Get().(*[smallRead]byte)
 	defer smallBuffers.Put(buf)
 	for {
@@ -86,9 +86,9 @@ func (w *worse) copy(from io.ReadCloser, out *http.ResponseController) (call.End
 	w.slow = w.find(shaper.SlowFirstToken) != nil || w.find(shaper.Bandwidth) != nil || w.find(shaper.Coalesce) != nil || h != nil && h.Event == 1
 	w.startPings()
 	defer w.stopTimers()
-	arrivals, stop := make(chan arrival, mostAhead), make(chan struct{})
+	arrivals, stop := make(chan arrival, mostHeld), make(chan struct{})
 	var reading sync.WaitGroup
-	reading.Go(func() { readAhead(from, arrivals, stop) })
+	reading.Go(func() { takeReads(from, arrivals, stop) })
 	defer reading.Wait()
 	defer from.Close()
 	defer close(stop)

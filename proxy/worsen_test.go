@@ -100,7 +100,7 @@ func says(all ...said) io.ReadCloser {
 	return &feeder{Reader: r}
 }
 
-func chunk(text string) string {
+func tokenOf(text string) string {
 	return fmt.Sprintf("data: {\"choices\":[{\"delta\":{\"content\":%q}}]}\n\n", text)
 }
 
@@ -121,36 +121,36 @@ func TestTimesAreAddedWhereTheyAreAskedFor(t *testing.T) {
 		felt         time.Duration // less the upstream's: what the client waited longer
 	}{
 		{"first_token → it alone comes later", "first_token+3s",
-			[]said{{second, opening}, {second, chunk("a")}, {second, chunk("b")}, {9 * second, chunk("c") + closing}},
-			[]written{{1 * second, opening}, {5 * second, chunk("a")}, {5 * second, chunk("b")}, {12 * second, chunk("c")}, {12 * second, finish}, {12 * second, done}},
+			[]said{{second, opening}, {second, tokenOf("a")}, {second, tokenOf("b")}, {9 * second, tokenOf("c") + closing}},
+			[]written{{1 * second, opening}, {5 * second, tokenOf("a")}, {5 * second, tokenOf("b")}, {12 * second, tokenOf("c")}, {12 * second, finish}, {12 * second, done}},
 			3 * second},
 		{"pace → tokens come no faster", "pace=0.5",
-			[]said{{second, opening + chunk("a") + chunk("b") + chunk("c") + closing}},
-			[]written{{1 * second, opening}, {1 * second, chunk("a")}, {3 * second, chunk("b")}, {5 * second, chunk("c")}, {5 * second, finish}, {5 * second, done}},
+			[]said{{second, opening + tokenOf("a") + tokenOf("b") + tokenOf("c") + closing}},
+			[]written{{1 * second, opening}, {1 * second, tokenOf("a")}, {3 * second, tokenOf("b")}, {5 * second, tokenOf("c")}, {5 * second, finish}, {5 * second, done}},
 			0},
 		{"stall → a pause before that event", "stall@2+7s",
-			[]said{{0, chunk("a")}, {second, chunk("b")}, {second, chunk("c")}},
-			[]written{{0, chunk("a")}, {8 * second, chunk("b")}, {8 * second, chunk("c")}},
+			[]said{{0, tokenOf("a")}, {second, tokenOf("b")}, {second, tokenOf("c")}},
+			[]written{{0, tokenOf("a")}, {8 * second, tokenOf("b")}, {8 * second, tokenOf("c")}},
 			0},
 		{"coalesce by number → one write, when the last has come", "coalesce=2",
-			[]said{{0, chunk("a")}, {second, chunk("b")}, {second, chunk("c")}},
-			[]written{{1 * second, chunk("a") + chunk("b")}, {2 * second, chunk("c")}},
+			[]said{{0, tokenOf("a")}, {second, tokenOf("b")}, {second, tokenOf("c")}},
+			[]written{{1 * second, tokenOf("a") + tokenOf("b")}, {2 * second, tokenOf("c")}},
 			second},
 		{"coalesce by time → one write, when the time is over", "coalesce+1.5s",
-			[]said{{0, chunk("a")}, {second, chunk("b")}, {second, chunk("c")}},
-			[]written{{1500 * time.Millisecond, chunk("a") + chunk("b")}, {2 * second, chunk("c")}},
+			[]said{{0, tokenOf("a")}, {second, tokenOf("b")}, {second, tokenOf("c")}},
+			[]written{{1500 * time.Millisecond, tokenOf("a") + tokenOf("b")}, {2 * second, tokenOf("c")}},
 			1500 * time.Millisecond},
 		{"pings → until the first token", "pings=1, first_token+1.7s",
-			[]said{{1500 * time.Millisecond, chunk("a")}, {5 * second, chunk("b")}},
-			[]written{{1 * second, ": ping\n\n"}, {2 * second, ": ping\n\n"}, {3 * second, ": ping\n\n"}, {3200 * time.Millisecond, chunk("a")}, {6500 * time.Millisecond, chunk("b")}},
+			[]said{{1500 * time.Millisecond, tokenOf("a")}, {5 * second, tokenOf("b")}},
+			[]written{{1 * second, ": ping\n\n"}, {2 * second, ": ping\n\n"}, {3 * second, ": ping\n\n"}, {3200 * time.Millisecond, tokenOf("a")}, {6500 * time.Millisecond, tokenOf("b")}},
 			1700 * time.Millisecond},
 		{"pings throughout → to the end", "pings_throughout=1",
-			[]said{{1500 * time.Millisecond, chunk("a")}, {second, chunk("b")}},
-			[]written{{1 * second, ": ping\n\n"}, {1500 * time.Millisecond, chunk("a")}, {2 * second, ": ping\n\n"}, {2500 * time.Millisecond, chunk("b")}},
+			[]said{{1500 * time.Millisecond, tokenOf("a")}, {second, tokenOf("b")}},
+			[]written{{1 * second, ": ping\n\n"}, {1500 * time.Millisecond, tokenOf("a")}, {2 * second, ": ping\n\n"}, {2500 * time.Millisecond, tokenOf("b")}},
 			0},
 		{"the upstream's own comments → at once", "stall@9+1s",
-			[]said{{0, ": one\n"}, {second, "\n: two\r\n\r\n"}, {second, chunk("a")}},
-			[]written{{0, ": one\n"}, {1 * second, "\n"}, {1 * second, ": two\r\n"}, {1 * second, "\r\n"}, {2 * second, chunk("a")}},
+			[]said{{0, ": one\n"}, {second, "\n: two\r\n\r\n"}, {second, tokenOf("a")}},
+			[]written{{0, ": one\n"}, {1 * second, "\n"}, {1 * second, ": two\r\n"}, {1 * second, "\r\n"}, {2 * second, tokenOf("a")}},
 			0},
 	} {
 		t.Run(row.name, func(t *testing.T) {
@@ -178,7 +178,7 @@ func TestTimesAreAddedWhereTheyAreAskedFor(t *testing.T) {
 
 func TestUpstreamsInstantsAreItsOwnHoweverLongTheClientWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		_, c, _ := worsened(t, t.Context(), "first_token+60s", says(said{second, opening}, said{second, chunk("a")}, said{second, chunk("b")}, said{second, closing}))
+		_, c, _ := worsened(t, t.Context(), "first_token+60s", says(said{second, opening}, said{second, tokenOf("a")}, said{second, tokenOf("b")}, said{second, closing}))
 		if got := []time.Duration{time.Duration(c.FirstToken.Received - c.Sent), time.Duration(c.LastToken.Received - c.Sent)}; got[0] != 2*second || got[1] != 3*second {
 			t.Errorf("first and last token came after %v, want 2s and 3s", got)
 		}
@@ -191,7 +191,7 @@ func TestUpstreamsInstantsAreItsOwnHoweverLongTheClientWaits(t *testing.T) {
 func TestBandwidthIsTheBytesASecond(t *testing.T) {
 	for _, rate := range []int{1, 100, 10_000} {
 		synctest.Test(t, func(t *testing.T) {
-			body := opening + chunk("a") + chunk(strings.Repeat("b", 1000)) + closing
+			body := opening + tokenOf("a") + tokenOf(strings.Repeat("b", 1000)) + closing
 			rec, c, err := worsened(t, t.Context(), fmt.Sprintf("bandwidth=%d", rate), says(said{0, body}))
 			if err != nil {
 				t.Fatal(err)
@@ -220,7 +220,7 @@ func TestClientThatLeavesEndsADelayAtOnce(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 5*second)
 			defer cancel()
 			r, w := io.Pipe()
-			go io.WriteString(w, chunk("a")+chunk("b"))
+			go io.WriteString(w, tokenOf("a")+tokenOf("b"))
 			began := time.Now()
 			_, c, _ := worsened(t, ctx, impair, &feeder{Reader: r})
 			if took := time.Since(began); took != 5*second {
@@ -240,7 +240,7 @@ func TestWhatIsReadAheadOfASlowClientIsBounded(t *testing.T) {
 		from := &feeder{Reader: r}
 		go func() {
 			for {
-				if _, err := io.WriteString(w, chunk(strings.Repeat("x", 5000))); err != nil {
+				if _, err := io.WriteString(w, tokenOf(strings.Repeat("x", 5000))); err != nil {
 					return
 				}
 			}
@@ -251,8 +251,8 @@ func TestWhatIsReadAheadOfASlowClientIsBounded(t *testing.T) {
 			ended <- err
 		}()
 		synctest.Wait()
-		if from.reads < mostAhead || from.reads > mostAhead+10 {
-			t.Errorf("%d reads were taken from an upstream whose client waits, want about %d", from.reads, mostAhead)
+		if from.reads < mostHeld || from.reads > mostHeld+10 {
+			t.Errorf("%d reads were taken from an upstream whose client waits, want about %d", from.reads, mostHeld)
 		}
 		cancel()
 		if err := <-ended; !errors.Is(err, context.Canceled) {

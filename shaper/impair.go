@@ -5,10 +5,11 @@ import (
 	"hash/fnv"
 	"io"
 	"math/rand/v2"
-	"path"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -137,11 +138,11 @@ func (m Impairment) String() string {
 	return b.String()
 }
 
-// fits says whether the impairment speaks of a call.
-func (s *Selector) fits(a *Ask) bool {
+// speaksOf says whether a selector without Each is true of a call.
+func (s *Selector) speaksOf(a *Ask) bool {
 	for _, f := range facets {
 		if want := *f.want(s); want != "" {
-			if ok, err := path.Match(want, f.got(a)); err != nil || !ok {
+			if ok, err := fits(want, f.got(a)); err != nil || !ok {
 				return false
 			}
 		}
@@ -165,7 +166,7 @@ func (h Harm) String() string {
 // Impairer says what befalls which call. It is made by NewImpairer and used by
 // many at a time.
 type Impairer struct {
-	impairments []Impairment
+	impairments atomic.Pointer[[]Impairment]
 	seed        uint64
 
 	mu    sync.Mutex
@@ -179,23 +180,28 @@ const mostScenarios = 10_000
 // NewImpairer makes an Impairer of what ParseImpairments gave. Equal seeds
 // choose the same calls.
 func NewImpairer(impairments []Impairment, seed uint64) *Impairer {
-	return &Impairer{impairments: impairments, seed: seed, calls: map[string]uint64{}}
+	p := &Impairer{seed: seed, calls: map[string]uint64{}}
+	p.Configure(impairments)
+	return p
 }
 
-// Impairments are those that the Impairer was made of.
-func (p *Impairer) Impairments() []Impairment { return p.impairments }
+// Configure gives other impairments to the calls that come from now on.
+func (p *Impairer) Configure(impairments []Impairment) { p.impairments.Store(&impairments) }
+
+// Impairments are those that hold now; they are not to be changed.
+func (p *Impairer) Impairments() []Impairment { return *p.impairments.Load() }
+
+// Seed is what the choices rest on.
+func (p *Impairer) Seed() uint64 { return p.seed }
 
 // MayBefall says whether any impairment speaks of a call of which the model and
 // the session are not known yet.
 func (p *Impairer) MayBefall(a Ask) bool {
-	for _, m := range p.impairments {
+	return slices.ContainsFunc(p.Impairments(), func(m Impairment) bool {
 		s := m.Select
 		s.Model, s.Session = "", ""
-		if s.fits(&a) {
-			return true
-		}
-	}
-	return false
+		return s.speaksOf(&a)
+	})
 }
 
 // Pick draws what befalls the next call: at most one harm of each kind, in the
@@ -203,11 +209,15 @@ func (p *Impairer) MayBefall(a Ask) bool {
 // among those of its scenario, and the impairment's own words: neither other
 // scenarios nor other impairments change it.
 func (p *Impairer) Pick(a Ask) []Harm {
+	impairments := p.Impairments()
+	if len(impairments) == 0 {
+		return nil
+	}
 	n := p.ordinal(a.Scenario)
 	var harms []Harm
-	for i := range p.impairments {
-		m := &p.impairments[i]
-		if m.Select.fits(&a) && !hasKind(harms, m.Kind) {
+	for i := range impairments {
+		m := &impairments[i]
+		if m.Select.speaksOf(&a) && !hasKind(harms, m.Kind) {
 			if h, ok := m.draw(p.chance(a.Scenario, n, m)); ok {
 				harms = append(harms, h)
 			}
@@ -217,12 +227,7 @@ func (p *Impairer) Pick(a Ask) []Harm {
 }
 
 func hasKind(harms []Harm, kind ImpairmentKind) bool {
-	for _, h := range harms {
-		if h.Kind == kind {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(harms, func(h Harm) bool { return h.Kind == kind })
 }
 
 func (p *Impairer) ordinal(scenario string) uint64 {

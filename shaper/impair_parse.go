@@ -3,7 +3,6 @@ package shaper
 import (
 	"errors"
 	"fmt"
-	"path"
 	"strconv"
 	"strings"
 )
@@ -45,13 +44,14 @@ func cutSelector(text string) (s Selector, rest string, err error) {
 	if !found {
 		return s, "", errors.New("want a colon and a space between whose calls are meant and what befalls them, as in scenario=agent: cut:1%")
 	}
+	if strings.TrimSpace(words) == all {
+		return s, rest, nil
+	}
 	seen := map[string]bool{}
 	for _, word := range strings.Fields(words) {
 		name, value, _ := strings.Cut(word, "=")
 		f := facetNamed(name)
 		switch {
-		case word == all:
-			continue
 		case f == nil:
 			return s, "", fmt.Errorf("%q: want NAME=VALUE before the colon, as in scenario=agent", word)
 		case seen[name]:
@@ -59,7 +59,7 @@ func cutSelector(text string) (s Selector, rest string, err error) {
 		case value == Each:
 			return s, "", fmt.Errorf("%s: %s is for limits; want a name or a pattern", name, Each)
 		}
-		if _, err := path.Match(value, ""); err != nil || value == "" {
+		if _, err := fits(value, ""); err != nil || value == "" {
 			return s, "", fmt.Errorf("%s: %q is no name or pattern", name, value)
 		}
 		seen[name] = true

@@ -70,20 +70,23 @@ var settings = []struct {
 	text func(l *Limit) string // empty: not set
 }{
 	{"rps", "requests a second", number(func(l *Limit) *float64 { return &l.Requests }), func(l *Limit) string {
-		if perMinute(l.Requests) {
+		if _, ok := perMinute(l.Requests); ok {
 			return ""
 		}
 		return float(l.Requests)
 	}},
 	{"rpm", "requests a minute", func(l *Limit, text string) error {
 		err := number(func(l *Limit) *float64 { return &l.Requests })(l, text)
-		l.Requests /= 60
+		if l.Requests /= 60; err == nil && l.Requests < leastNumber {
+			err = fmt.Errorf("%q: want a number from %g to %g", text, 60*leastNumber, mostNumber)
+		}
 		return err
 	}, func(l *Limit) string {
-		if !perMinute(l.Requests) {
+		perMinute, ok := perMinute(l.Requests)
+		if !ok {
 			return ""
 		}
-		return float(math.Round(l.Requests*60*1e6) / 1e6)
+		return float(perMinute)
 	}},
 	{"burst", "requests that may go at once after a pause", whole(func(l *Limit) *int { return &l.Burst }), func(l *Limit) string { return integer(l.Burst) }},
 	{"tpm", "tokens a minute", number(func(l *Limit) *float64 { return &l.Tokens }), func(l *Limit) string { return float(l.Tokens) }},
@@ -117,7 +120,10 @@ var settings = []struct {
 			l.Queue = -1
 			return nil
 		}
-		return whole(func(l *Limit) *int { return &l.Queue })(l, text)
+		if err := whole(func(l *Limit) *int { return &l.Queue })(l, text); err != nil {
+			return fmt.Errorf("%w, or none", err)
+		}
+		return nil
 	}, func(l *Limit) string {
 		if l.Queue < 0 {
 			return "none"
@@ -179,7 +185,17 @@ func (l *Limit) Set(name, text string) error {
 		*l = next
 		return nil
 	}
-	return fmt.Errorf("%q is no limit; want one of %s", name, strings.Join(LimitNames(), ", "))
+	return &UnknownName{name, LimitNames()}
+}
+
+// UnknownName says that a limit or a rule has no part of that name.
+type UnknownName struct {
+	Name  string
+	Known []string
+}
+
+func (u *UnknownName) Error() string {
+	return fmt.Sprintf("%q is no limit; want one of %s", u.Name, strings.Join(u.Known, ", "))
 }
 
 // clear takes a part away.
@@ -225,11 +241,20 @@ func (l Limit) String() string {
 	return strings.Join(parts, " ")
 }
 
+// What is beyond these is a slip, and its times do not fit into a Duration.
+const (
+	leastNumber = 1e-6
+	mostNumber  = 1e12
+)
+
 func number(at func(*Limit) *float64) func(*Limit, string) error {
 	return func(l *Limit, text string) error {
 		n, err := strconv.ParseFloat(text, 64)
-		if err != nil || !(n > 0) || math.IsInf(n, 0) {
+		switch {
+		case err != nil || !(n > 0):
 			return fmt.Errorf("%q: want a number above 0", text)
+		case n < leastNumber || n > mostNumber:
+			return fmt.Errorf("%q: want a number from %g to %g", text, leastNumber, mostNumber)
 		}
 		*at(l) = n
 		return nil
@@ -267,9 +292,11 @@ func setConcurrency(l *Limit, text string) error {
 	return nil
 }
 
-// perMinute says whether a rate reads better by the minute.
-func perMinute(perSecond float64) bool {
-	return perSecond > 0 && perSecond*10 != math.Trunc(perSecond*10)
+// perMinute is a rate by the minute; ok says that it reads better so, and is
+// still exactly the same.
+func perMinute(perSecond float64) (rate float64, ok bool) {
+	rate = math.Round(perSecond*60*1e6) / 1e6
+	return rate, perSecond*10 != math.Trunc(perSecond*10) && rate/60 == perSecond && rate <= mostNumber
 }
 
 func float(f float64) string {

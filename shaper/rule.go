@@ -15,8 +15,8 @@ type Rule struct {
 }
 
 // Selector names the calls of a lane. What is empty is not asked; the zero
-// Selector is all calls. A value is a glob (gpt-*): the calls that it fits
-// share one lane. The value each gives every value a lane of its own.
+// Selector is all calls. A value is a glob (gpt-*), whose * may stand for
+// slashes too: the calls that it fits share one lane. The value each gives every value a lane of its own.
 type Selector struct {
 	Scenario, Upstream, Model, Key, Session string
 }
@@ -42,6 +42,14 @@ var facets = []facet{
 	{"session", func(s *Selector) *string { return &s.Session }, func(a *Ask) string { return a.Session }},
 }
 
+func selectorNames() []string {
+	var names []string
+	for _, f := range facets {
+		names = append(names, f.name)
+	}
+	return names
+}
+
 // lane names the lane that a call has by the selector; ok is false when the
 // selector does not speak of it. A call without a session has no lane of its
 // own among each session's, and so for the others.
@@ -57,7 +65,7 @@ func (s *Selector) lane(a *Ask) (name string, ok bool) {
 		case want == Each:
 			want = got
 		default:
-			if fits, err := path.Match(want, got); err != nil || !fits {
+			if ok, err := fits(want, got); err != nil || !ok {
 				return "", false
 			}
 		}
@@ -67,6 +75,15 @@ func (s *Selector) lane(a *Ask) (name string, ok bool) {
 		return all, true
 	}
 	return strings.Join(parts, " "), true
+}
+
+// noSlash puts something else in the place of slashes, which are nothing special
+// in names: gpt-4o* is as true of gpt-4o/latest as *gpt-4o is of openai/gpt-4o.
+var noSlash = strings.NewReplacer("/", "\x00")
+
+// fits says whether a glob is true of a name. It fails on a glob that is none.
+func fits(glob, name string) (bool, error) {
+	return path.Match(noSlash.Replace(glob), noSlash.Replace(name))
 }
 
 // each says whether the selector makes lanes as calls come.
@@ -112,28 +129,37 @@ func parseRule(text string) (r Rule, set [][2]string, err error) {
 	}
 	seen := map[string]bool{}
 	for _, word := range words {
-		if word == all {
-			continue
-		}
 		name, value, ok := strings.Cut(word, "=")
-		if !ok {
+		if !ok && word != all {
 			return fail("%q: want NAME=VALUE, as in rps=2", word)
 		}
 		if seen[name] {
 			return fail("%s stands twice", name)
 		}
 		seen[name] = true
+		if word == all {
+			continue
+		}
 		if i := slices.IndexFunc(facets, func(f facet) bool { return f.name == name }); i >= 0 {
-			if _, err := path.Match(value, ""); err != nil || value == "" {
+			if _, err := fits(value, ""); err != nil || value == "" {
 				return fail("%s: %q is no name or pattern", name, value)
 			}
 			*facets[i].want(&r.Select) = value
 			continue
 		}
+		if !slices.Contains(LimitNames(), name) {
+			return fail("%w", &UnknownName{name, append(selectorNames(), LimitNames()...)})
+		}
 		if err := r.Limit.Set(name, value); err != nil {
 			return fail("%w", err)
 		}
 		set = append(set, [2]string{name, value})
+	}
+	switch {
+	case seen[all] && r.Select != Selector{}:
+		return fail("%s is every call, and %s is some; keep one", all, r.Select)
+	case seen["rps"] && seen["rpm"]:
+		return fail("rps and rpm are one limit; keep one")
 	}
 	return r, set, nil
 }

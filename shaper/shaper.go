@@ -6,7 +6,8 @@ package shaper
 
 import (
 	"context"
-	"fmt"
+	"math/rand/v2"
+	"sync"
 	"time"
 )
 
@@ -18,7 +19,8 @@ type Ask struct {
 	Key      string // fingerprint of the caller's key, never the key
 	Session  string
 
-	Arrived time.Time // from when its wait is counted; zero: now
+	Age     time.Duration // since the call arrived, from when its wait is counted
+	Patient bool          // it waits as long as it takes, however many do
 
 	InputTokens  int64 // estimated; 0 when unknown
 	OutputTokens int64 // the most that the call may generate; 0 when unknown
@@ -28,120 +30,315 @@ type Ask struct {
 	CachedWeight float64
 }
 
-// Shaper admits calls. The zero Shaper admits all of them at once.
-type Shaper struct{}
+// Shaper admits calls. The zero Shaper has no rules and admits all of them at
+// once.
+type Shaper struct {
+	// Random gives numbers from 0 to 1, by which holds end a little later than
+	// the endpoint said; nil is chance.
+	Random func() float64
 
-// Configure gives the shaper its rules, in the place of those it had. Streams
-// under way go on and are counted, and waiters keep their place. It fails on
-// two rules with one selector, and then changes nothing.
-func (s *Shaper) Configure(rules []Rule) error { return nil }
+	mu      sync.Mutex
+	base    time.Time // by which time is counted
+	rules   []Rule
+	lanes   map[laneKey]*lane
+	lines   map[lineKey]*line
+	sweepAt int // so many lines make it look for those that nobody needs
+	guesses map[[2]string]*estimate
+	live    Permit // head of the ring of permits that are held
+	seq     uint64
+	opened  []*lane // whose queues are to be looked at
+}
 
-// Rules are the rules that hold now.
-func (s *Shaper) Rules() []Rule { return nil }
-
-// Change sets parts of one rule as "scenario=rag rps=2 concurrency=off" says,
-// and makes the rule if there is none. It gives the rule as it was and as it
-// is; a rule that was not there, or is gone, has the zero Limit.
-func (s *Shaper) Change(text string) (old, now Rule, err error) { return Rule{}, Rule{}, nil }
-
-// Lanes tells the state of all lanes, in the order of their rules and then by
-// name.
-func (s *Shaper) Lanes() []LaneState { return nil }
-
-// LaneState is how things stand in a lane.
-type LaneState struct {
-	Name            string   `json:"name"`           // "scenario=rag", "all"; "endpoint …" for one that only the endpoint limits
-	Limit           string   `json:"limit"`          // as it is written; empty for the endpoint's
-	PerS            float64  `json:"admitted_per_s"` // over the last 10 s
-	InFlight        int      `json:"in_flight"`
-	MostInFlight    *int     `json:"in_flight_limit"` // nil: no limit; what adaptive has found
-	Waiting         int      `json:"waiting"`
-	OldestMS        float64  `json:"oldest_wait_ms"` // 0 where nobody waits
-	Full            string   `json:"full"`           // the limit that keeps the first waiter, as in a call's span; empty: none
-	TokensLeft      *float64 `json:"tokens_left"`    // of the scarcest budget, below 0 a debt; nil: no budget
-	HeldMS          float64  `json:"held_for_ms"`    // from now; 0: it is not held
-	HoldReason      string   `json:"hold_reason"`
-	Admitted        int64    `json:"admitted_calls"`
-	Refused         int64    `json:"refused_calls"` // by the shaper
-	Left            int64    `json:"left_calls"`    // by themselves, while they waited
-	EndpointRefused int64    `json:"endpoint_refused_calls"`
+// now is the time since the shaper's first call.
+func (s *Shaper) now() time.Duration {
+	if s.base.IsZero() {
+		s.base = time.Now()
+		s.lanes, s.lines, s.guesses = map[laneKey]*lane{}, map[lineKey]*line{}, map[[2]string]*estimate{}
+		s.live.next, s.live.prev = &s.live, &s.live
+		s.sweepAt = fewLines
+		if s.Random == nil {
+			s.Random = rand.Float64
+		}
+	}
+	return time.Since(s.base)
 }
 
 // Admit waits until the call may be sent. It returns a *Refusal when it may not,
-// and the context's error when the caller leaves first; then no permit is held.
+// and a *Departure with the context's error when the caller leaves first; then
+// no permit is held.
 func (s *Shaper) Admit(ctx context.Context, a Ask) (*Permit, error) {
 	if err := ctx.Err(); err != nil {
+		return nil, &Departure{Err: err}
+	}
+	p := &Permit{s: s, ask: a}
+	if err := s.enter(ctx, p, false); err != nil {
 		return nil, err
 	}
-	return &Permit{}, nil
+	return p, nil
 }
 
-// Permit is the right to have one call in flight, and what the shaper did with
-// it: what the call's span says of its lane.
-type Permit struct{}
-
-// Account is what the shaper did with a call.
-type Account struct {
-	Lane                      string        // that it waited in last, or the first that it passed; empty: none
-	Limit                     string        // of that lane, what it waited for last: "requests", "tokens", "input tokens", "output tokens", "in flight", "hold"; empty: it did not wait
-	Position                  int           // in that lane when it came, from 1; 0: it did not wait
-	InputTokens, OutputTokens int64         // reserved; meaningful where Reserved
-	Reserved                  bool          // a lane has a budget of tokens
-	Held                      time.Duration // of its wait: while the endpoint's word held the lane
-	HoldReason                string
-}
-
-// Account tells what was done with the call so far.
-func (p *Permit) Account() Account { return Account{} }
-
-// Answer is what the endpoint said of its limits, known when the head of its
-// response came.
-type Answer struct {
-	Status int           // of the response
-	Wait   time.Duration // that it asks for; 0 when it does not
-	Why    string        // what Wait rests on: "429", "requests used up"
-}
-
-// Heard tells the shaper what the endpoint said, and says whether the call may
-// be sent again by Again: it was refused, and its lanes allow another attempt.
-func (p *Permit) Heard(a Answer) (again bool) { return false }
-
-// Again gives back what the refused attempt held and waits until the call may
-// be sent once more, before those who have not been refused yet. Its errors are
-// Admit's; the permit is then released.
-func (p *Permit) Again(ctx context.Context) error { return nil }
-
-// Settlement is what a call turned out to be, told to the shaper at its end.
-type Settlement struct {
-	Used bool // the endpoint worked on it, so that tokens whose number is unknown were used all the same
-
-	InputTokens, CachedTokens, OutputTokens Tokens // as reported
-
-	// TTFT is from the request's last byte to the first token; 0 when there was
-	// none.
-	TTFT time.Duration
-}
-
-// Tokens are a number of tokens that may be unknown.
-type Tokens struct {
-	N     int64
-	Known bool
-}
-
-// Release gives the permit back with what the call turned out to be. It is
-// called once, when the stream has ended, failed or been cancelled.
-func (p *Permit) Release(Settlement) {}
-
-// Refusal says that a call may not be sent now.
-type Refusal struct {
-	Reason     string
-	Account    Account
-	RetryAfter time.Duration // when it is worth asking again; 0 when unknown
-}
-
-func (r *Refusal) Error() string {
-	if r.RetryAfter > 0 {
-		return fmt.Sprintf("refused: %s; try again in %s", r.Reason, r.RetryAfter)
+// enter has a permit admitted, or waits for it.
+func (s *Shaper) enter(ctx context.Context, p *Permit, first bool) error {
+	s.mu.Lock()
+	now := s.now()
+	ln := s.line(&p.ask, now)
+	p.line = ln
+	if !first {
+		p.arrived = now - p.ask.Age
 	}
-	return "refused: " + r.Reason
+	blocked := s.blocked(ln.path, now)
+	if blocked == nil {
+		s.admit(p, now)
+		s.mu.Unlock()
+		return nil
+	}
+	deadline := p.arrived + ln.wait
+	if p.ask.Patient {
+		deadline = now + farAway
+	} else if refusal := s.hopeless(ln, now, deadline, first); refusal != nil {
+		s.mu.Unlock()
+		return refusal
+	}
+	w := s.park(p, blocked, now, first)
+	s.open(ln.at)
+	s.run(now)
+	s.mu.Unlock()
+	return s.wait(ctx, w, deadline-now)
+}
+
+// wait waits for what is decided of a waiter.
+func (s *Shaper) wait(ctx context.Context, w *waiter, patience time.Duration) error {
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	var late bool
+	select {
+	case <-w.ready:
+		return nil
+	case <-ctx.Done():
+	case <-timer.C:
+		late = true
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.now()
+	ln := w.line
+	switch {
+	case !w.admitted && late:
+		r := s.refuse(ln, ln.at, ln.at.full, "the call has waited as long as it may", now, 0)
+		r.Account = s.account(w.permit, ln.at, now)
+		s.drop(w, now)
+		return r
+	case !w.admitted:
+		gone := &Departure{Account: s.account(w.permit, ln.at, now), Err: ctx.Err()}
+		s.drop(w, now)
+		for _, l := range ln.path {
+			l.left++
+		}
+		return gone
+	case late || ctx.Err() == nil:
+		return nil // both at once
+	}
+	// It was admitted while it left, so that nothing was sent.
+	for _, t := range w.permit.took {
+		t.lane.pace.giveBack()
+	}
+	s.giveBack(w.permit, Settlement{}, now)
+	return &Departure{Account: w.permit.account, Err: ctx.Err()}
+}
+
+// line finds the line of a call.
+func (s *Shaper) line(a *Ask, now time.Duration) *line {
+	key := lineKey{a.Scenario, a.Upstream, a.Model, a.Key, a.Session}
+	ln := s.lines[key]
+	if ln == nil {
+		if len(s.lines) >= s.sweepAt {
+			s.sweep(now)
+		}
+		ln = &line{key: key}
+		s.lines[key] = ln
+		s.direct(ln, a, now)
+	}
+	return ln
+}
+
+// blocked is the first lane of a path that a call cannot pass now: it is
+// closed, or others wait for it. It is nil where there is none.
+func (s *Shaper) blocked(path []*lane, now time.Duration) *lane {
+	return s.blockedBeyond(path, nil, now)
+}
+
+// blockedBeyond is blocked for a line that has come to the front of one lane.
+func (s *Shaper) blockedBeyond(path []*lane, but *lane, now time.Duration) *lane {
+	for _, l := range path {
+		if l == but {
+			continue
+		}
+		if l.queue.n > 0 {
+			return l
+		}
+		if limit, _ := l.closed(now); limit != "" {
+			l.full = limit
+			return l
+		}
+	}
+	return nil
+}
+
+// admit takes all that a call needs, at once.
+func (s *Shaper) admit(p *Permit, now time.Duration) {
+	ln := p.line
+	p.reserved = ln.known.reserve(&p.ask)
+	p.took = p.few[:0]
+	for _, l := range ln.path {
+		p.took = append(p.took, l.take(now, p.reserved, p.ask.CachedWeight))
+		p.account.Reserved = p.account.Reserved || l.budgeted()
+	}
+	if p.account.Reserved {
+		p.account.InputTokens, p.account.OutputTokens = int64(p.reserved.inputCost(p.ask.CachedWeight)), int64(p.reserved.output)
+	}
+	if p.account.Lane == "" && len(ln.path) > 0 {
+		p.account.Lane = ln.path[0].name
+	}
+	p.admitted = now
+	p.prev, p.next = s.live.prev, &s.live
+	p.prev.next, s.live.prev = p, p
+	p.held = true
+}
+
+// park puts a permit that cannot be had yet into its line, and the line into
+// the queue of the lane that it cannot pass.
+func (s *Shaper) park(p *Permit, at *lane, now time.Duration, first bool) *waiter {
+	ln := p.line
+	s.seq++
+	w := &waiter{permit: p, ready: make(chan struct{}), seq: s.seq, entered: now}
+	w.heldBefore = ln.held(now)
+	p.reserved = ln.known.reserve(&p.ask)
+	for _, l := range ln.path {
+		l.waiting[ln.class-1]++
+		l.demand += p.reserved.inputCost(p.ask.CachedWeight) + p.reserved.output
+	}
+	if first {
+		ln.pushFirst(w)
+	} else {
+		ln.push(w)
+	}
+	switch {
+	case ln.at == nil:
+		at.queue.add(ln, at)
+	case first:
+		ln.at.queue.moved(ln)
+	}
+	if p.account.Position == 0 {
+		p.account.Position = ln.at.waiters()
+	}
+	p.waits = w
+	return w
+}
+
+// unpark takes a waiter out of its line.
+func (s *Shaper) unpark(w *waiter) {
+	ln := w.line
+	ln.remove(w)
+	switch {
+	case ln.at == nil:
+	case ln.n == 0:
+		ln.at.queue.remove(ln)
+	default:
+		ln.at.queue.moved(ln)
+	}
+	p := w.permit
+	for _, l := range ln.path {
+		l.waiting[ln.class-1]--
+		l.demand = max(l.demand-p.reserved.inputCost(p.ask.CachedWeight)-p.reserved.output, 0)
+	}
+	p.waits = nil
+}
+
+// drop takes a waiter out that will not be admitted.
+func (s *Shaper) drop(w *waiter, now time.Duration) {
+	s.unpark(w)
+	s.run(now)
+}
+
+// account is what was done with a waiter until now, in whose queue it stands.
+func (s *Shaper) account(p *Permit, at *lane, now time.Duration) Account {
+	a := p.account
+	if at != nil {
+		a.Lane, a.Limit = at.name, at.full
+	}
+	if w := p.waits; w != nil && len(w.line.path) > 0 {
+		if held := w.line.held(now) - w.heldBefore; held > 0 {
+			a.Held += held
+			a.HoldReason = w.line.path[len(w.line.path)-1].hold.reason
+		}
+	}
+	return a
+}
+
+// open has the queue of a lane looked at by the next run.
+func (s *Shaper) open(l *lane) {
+	if l.queue.n > 0 {
+		s.opened = append(s.opened, l)
+	}
+}
+
+// run admits who can be, in the queues of the lanes that may have opened.
+func (s *Shaper) run(now time.Duration) {
+	for len(s.opened) > 0 {
+		last := len(s.opened) - 1
+		l := s.opened[last]
+		s.opened = s.opened[:last]
+		s.serve(l, now)
+	}
+}
+
+// serve admits who can be of those who wait for a lane. A line that another
+// lane keeps goes to that one's queue.
+func (s *Shaper) serve(l *lane, now time.Duration) {
+	for l.queue.n > 0 {
+		limit, until := l.closed(now)
+		if limit != "" {
+			l.full = limit
+			s.wake(l, now, until)
+			return
+		}
+		ln := l.queue.best()
+		if other := s.blockedBeyond(ln.path, l, now); other != nil {
+			l.queue.remove(ln)
+			other.queue.add(ln, other)
+			if limit, until := other.closed(now); limit != "" {
+				s.wake(other, now, until)
+			} else {
+				s.open(other)
+			}
+			continue
+		}
+		w := ln.first
+		p := w.permit
+		p.account = s.account(p, l, now)
+		l.queue.served(ln, l.cost(p.reserved, p.ask.CachedWeight))
+		s.unpark(w)
+		s.admit(p, now)
+		w.admitted = true
+		close(w.ready)
+	}
+}
+
+// wake has a lane's queue looked at when time opens it.
+func (s *Shaper) wake(l *lane, now, until time.Duration) {
+	if until == 0 || l.wakes > now && l.wakes <= until {
+		return
+	}
+	l.wakes = until
+	if l.timer != nil {
+		l.timer.Reset(until - now)
+		return
+	}
+	l.timer = time.AfterFunc(until-now, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		l.wakes = 0
+		s.open(l)
+		s.run(s.now())
+	})
 }

@@ -88,8 +88,8 @@ type control struct {
 }
 
 // serveControl begins to serve what is said of a proxy; its scenario the proxy
-// is asked itself. flush writes all calls that have ended.
-func (a *app) serveControl(said status, p *proxy.Proxy, flush func(context.Context) error) (*control, error) {
+// is asked itself, its limits the rulebook. flush writes all calls that have ended.
+func (a *app) serveControl(said status, p *proxy.Proxy, book *rulebook, flush func(context.Context) error) (*control, error) {
 	folder, err := controlFolder(a.env)
 	if err != nil {
 		return nil, err
@@ -105,7 +105,7 @@ func (a *app) serveControl(said status, p *proxy.Proxy, flush func(context.Conte
 		l.Close()
 		return nil, err
 	}
-	c := &control{server: &http.Server{Handler: controlHandler(said, p, flush), ReadHeaderTimeout: controlPatience}, served: make(chan struct{})}
+	c := &control{server: &http.Server{Handler: controlHandler(said, p, book, flush), ReadHeaderTimeout: controlPatience}, served: make(chan struct{})}
 	go func() {
 		defer close(c.served)
 		_ = c.server.Serve(l) // until it is closed
@@ -122,7 +122,7 @@ func (c *control) close() {
 	<-c.served
 }
 
-func controlHandler(said status, p *proxy.Proxy, flush func(context.Context) error) http.Handler {
+func controlHandler(said status, p *proxy.Proxy, book *rulebook, flush func(context.Context) error) http.Handler {
 	var tagging sync.Mutex // so that old and new are of one change
 	mux := http.NewServeMux()
 	answer := func(w http.ResponseWriter, v any) {
@@ -144,6 +144,32 @@ func controlHandler(said status, p *proxy.Proxy, flush func(context.Context) err
 		changed := tagChanged{Old: p.Tag(change.Scenario), New: p.Tagged()}
 		tagging.Unlock()
 		answer(w, changed)
+	})
+	limits := func() limitsSaid { return limitsSaid{ruleLines(book.shaper.Rules())} }
+	mux.HandleFunc("GET /limits", func(w http.ResponseWriter, _ *http.Request) { answer(w, limits()) })
+	mux.HandleFunc("PUT /limits", func(w http.ResponseWriter, r *http.Request) {
+		var change limitChange
+		if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, 64<<10)).Decode(&change); err != nil {
+			http.Error(w, `want {"change": "scenario=rag rps=2"} or {"reset": true}: `+err.Error(), http.StatusBadRequest)
+			return
+		}
+		if change.Reset {
+			if err := book.reset(); err != nil {
+				http.Error(w, err.Error(), http.StatusInternalServerError)
+				return
+			}
+			answer(w, limits())
+			return
+		}
+		old, now, err := book.change(change.Change)
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		answer(w, limitChanged{Who: now.Select.String(), Old: old.Limit.String(), New: now.Limit.String()})
+	})
+	mux.HandleFunc("GET /lanes", func(w http.ResponseWriter, _ *http.Request) {
+		answer(w, lanesSaid{Schema: lanesSchema, At: time.Now(), Listen: said.Listen, Lanes: lanesOf(book.shaper)})
 	})
 	mux.HandleFunc("POST /flush", func(w http.ResponseWriter, r *http.Request) {
 		if err := flush(r.Context()); err != nil {

@@ -20,6 +20,7 @@ import (
 
 	"weir/proxy"
 	"weir/proxy/client"
+	"weir/shaper"
 )
 
 // surroundings is an app whose sockets are in folders of its own.
@@ -41,7 +42,7 @@ func serving(t *testing.T, a *app, said status, flush func(context.Context) erro
 		t.Fatal(err)
 	}
 	p := &proxy.Proxy{Upstreams: []proxy.Upstream{{URL: at}}, Scenario: "first"}
-	c, err := a.serveControl(said, p, flush)
+	c, err := a.serveControl(said, p, &rulebook{shaper: &shaper.Shaper{}}, flush)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -233,7 +234,7 @@ func TestAPathThatIsTooLongForASocketIsNotTaken(t *testing.T) {
 
 func TestAClosedProxyIsGone(t *testing.T) {
 	a, folder, _ := surroundings(t)
-	c, err := a.serveControl(status{Pid: os.Getpid()}, &proxy.Proxy{}, noFlush)
+	c, err := a.serveControl(status{Pid: os.Getpid()}, &proxy.Proxy{}, &rulebook{shaper: &shaper.Shaper{}}, noFlush)
 	if err != nil {
 		t.Fatal(err)
 	}

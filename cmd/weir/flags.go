@@ -9,9 +9,15 @@ import (
 	"github.com/spf13/pflag"
 )
 
+// variableAnnotation names a flag's variable where it is not the usual one.
+const variableAnnotation = "weir_variable"
+
 // variable is the environment variable of a flag.
-func variable(flag string) string {
-	return "WEIR_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
+func variable(f *pflag.Flag) string {
+	if named := f.Annotations[variableAnnotation]; len(named) > 0 {
+		return named[0]
+	}
+	return "WEIR_" + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))
 }
 
 // nameVariables adds each flag's variable to its help.
@@ -20,7 +26,7 @@ func nameVariables(c *cobra.Command) {
 		if f.Name == "help" || strings.Contains(f.Usage, "$WEIR_") {
 			return
 		}
-		f.Usage += " [$" + variable(f.Name) + "]"
+		f.Usage += " [$" + variable(f) + "]"
 	})
 	for _, sub := range c.Commands() {
 		nameVariables(sub)
@@ -32,12 +38,12 @@ func nameVariables(c *cobra.Command) {
 func readVariables(flags *pflag.FlagSet, env environment) error {
 	var errs []error
 	flags.VisitAll(func(f *pflag.Flag) {
-		value, set := env(variable(f.Name))
+		value, set := env(variable(f))
 		if f.Changed || !set || value == "" || f.Name == "help" {
 			return
 		}
 		if err := setFlag(flags, f, value); err != nil {
-			errs = append(errs, fmt.Errorf("%s=%s: not a value for --%s: %w", variable(f.Name), value, f.Name, err))
+			errs = append(errs, fmt.Errorf("%s=%s: not a value for --%s: %w", variable(f), value, f.Name, err))
 		}
 	})
 	return usage(errors.Join(errs...))

@@ -10,11 +10,11 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"weir/generator/loadmodel"
 	"weir/proxy"
 	"weir/proxy/client"
 )
@@ -37,6 +37,7 @@ type proxyFlags struct {
 	holdBody       int // MiB
 	maxHeader      int // KiB
 	keep           keepFlags
+	limits         limitFlags
 	verbose        bool
 }
 
@@ -60,7 +61,7 @@ requests and lets the streams under way end; a second Ctrl-C ends them.`,
 	fl.StringArrayVarP(&f.upstreams, "upstream", "u", nil, "where requests go: URL, or NAME=URL with ,prefix=/PATH, ,models=GLOB or ,key-env=NAME behind it; may be repeated")
 	fl.StringVarP(&f.listen, "listen", "l", "127.0.0.1:8484", "address to listen on")
 	fl.StringVar(&f.db, "db", "", "database file (default: weir.db in the user's data folder)")
-	fl.StringVar(&f.loadModel, "load-model", "", "load model whose match rules give requests their scenario")
+	fl.StringVar(&f.loadModel, "load-model", "", "load model whose match rules give requests their scenario, and whose limits hold; it is read again when it changes")
 	fl.StringVar(&f.scenario, "scenario", "", "scenario of requests that nothing names; weir tag switches it (default: untagged)")
 	fl.StringArrayVar(&f.keyEnvs, "key-env", nil, "variable that holds a key to send in the place of the clients' own; may be repeated, and calls are spread over them")
 	fl.BoolVar(&f.forward, "forward", true, "be a forward proxy too, for tools without a base URL: see weir ca")
@@ -72,6 +73,7 @@ requests and lets the streams under way end; a second Ctrl-C ends them.`,
 	fl.StringVar(&f.clientTokenEnv, "client-token-env", "WEIR_CLIENT_TOKEN", "variable that holds the token which clients must send in X-Weir-Token")
 	fl.IntVar(&f.holdBody, "hold-body", 64, "MiB of a request's body that are held to be sent again if its connection fails; a longer body passes without being held")
 	fl.IntVar(&f.maxHeader, "max-header", 1024, "KiB of headers that a request may have")
+	f.limits.add(fl)
 	f.keep.add(fl)
 	fl.BoolVarP(&f.verbose, "verbose", "v", false, "say more of what happens")
 	return c
@@ -198,14 +200,10 @@ func (a *app) runProxy(ctx context.Context, f proxyFlags) error {
 	if err != nil {
 		return err
 	}
-	var rules *loadmodel.Model
-	if f.loadModel != "" {
-		if rules, err = readModel(f.loadModel); err != nil {
-			return err
-		}
-		if !rules.HasRules() {
-			return usagef("load model %s: no scenario has a match rule, so it names nothing; add one, as \"match\": \"input_tokens > 4000\"", f.loadModel)
-		}
+	read := stampOf(f.loadModel)
+	book, err := f.rulebook()
+	if err != nil {
+		return err
 	}
 	l, err := listen(f.listen, f.allowRemote)
 	if err != nil {
@@ -230,15 +228,23 @@ func (a *app) runProxy(ctx context.Context, f proxyFlags) error {
 	p.Forward = forward
 	p.ClientToken, p.Log, p.Scenario = token, a.logger(f.verbose), f.scenario
 	p.HoldBody, p.MaxHeaderBytes = int64(f.holdBody)<<20, f.maxHeader<<10
-	if rules != nil {
-		p.Match = rules.Match
+	p.Shaper = book.shaper
+	if book.file != "" {
+		p.Match = book.match
 	}
-	a.banner(l.Addr(), upstreams, forward != nil, s)
-	control, err := a.serveControl(s.status(l.Addr(), p), p, s.tracing.Provider.ForceFlush)
+	a.banner(l.Addr(), upstreams, forward != nil, book, s)
+	control, err := a.serveControl(s.status(l.Addr(), p), p, book, s.tracing.Provider.ForceFlush)
 	if err != nil {
-		fmt.Fprintf(a.err, "! weir tag and weir exec will not find this proxy: %v\n", err)
+		fmt.Fprintf(a.err, "! weir tag, limit, lanes and exec will not find this proxy: %v\n", err)
 	}
 	defer control.close()
+	ctx, hangUp := context.WithCancelCause(ctx)
+	var reading sync.WaitGroup
+	if f.loadModel != "" {
+		reading.Go(func() { a.keepReading(ctx, book, read, func() { hangUp(errInterrupted) }) })
+	}
+	defer reading.Wait()
+	defer hangUp(nil)
 	served := make(chan error, 1)
 	go func() { served <- p.Serve(l) }()
 	for _, u := range upstreams {
@@ -260,6 +266,21 @@ func (a *app) runProxy(ctx context.Context, f proxyFlags) error {
 		return coded{exitInterrupted, errors.New("interrupted: the streams under way were ended")}
 	}
 	return err
+}
+
+// rulebook reads what the load model and the flags say of scenarios and limits.
+func (f *proxyFlags) rulebook() (*rulebook, error) {
+	if f.loadModel == "" {
+		return openRulebook("", nil, &f.limits)
+	}
+	m, err := readModel(f.loadModel)
+	if err != nil {
+		return nil, err
+	}
+	if !m.HasRules() && len(m.Rules()) == 0 {
+		return nil, usagef(`load model %s: no scenario has a match rule or a limit, so it says nothing to a proxy; add one, as "match": "input_tokens > 4000" or "limit": {"rps": 2}`, f.loadModel)
+	}
+	return openRulebook(f.loadModel, m, &f.limits)
 }
 
 // drain lets the streams under way end, for so long as grace and patience allow,
@@ -307,7 +328,7 @@ func short(err error) error {
 }
 
 // banner says where weir listens, and how to point tools at it.
-func (a *app) banner(at net.Addr, upstreams []proxy.Upstream, forward bool, s *stack) {
+func (a *app) banner(at net.Addr, upstreams []proxy.Upstream, forward bool, book *rulebook, s *stack) {
 	base := "http://" + at.String()
 	fmt.Fprintf(a.out, "weir listens on %s\n", base)
 	for _, u := range upstreams {
@@ -330,7 +351,11 @@ func (a *app) banner(at net.Addr, upstreams []proxy.Upstream, forward bool, s *s
 		}
 		fmt.Fprintln(a.out, line)
 	}
-	fmt.Fprintf(a.out, "  records in %s\n\n", s.path())
+	fmt.Fprintf(a.out, "  records in %s\n", s.path())
+	for _, limit := range ruleLines(book.shaper.Rules()) {
+		fmt.Fprintf(a.out, "  lane %s\n", limit)
+	}
+	fmt.Fprintln(a.out)
 	fmt.Fprintln(a.out, "Point a tool at it; my-work is the name of a scenario, and yours to choose:")
 	a.lines(client.Point(base + "/s/my-work"))
 	if forward {

@@ -56,7 +56,7 @@ all of it on.`,
 		return usagef("--color %s: want auto, always or never", a.color)
 	}
 	root.AddCommand(a.demoCommand(), a.proxyCommand(), a.simCommand(), a.loadCommand(),
-		a.execCommand(), a.tagCommand(), a.caCommand(), a.doctorCommand(), a.reportCommand(), a.callsCommand(), a.versionCommand())
+		a.execCommand(), a.tagCommand(), a.limitCommand(), a.lanesCommand(), a.caCommand(), a.doctorCommand(), a.reportCommand(), a.callsCommand(), a.versionCommand())
 	root.InitDefaultCompletionCmd()
 	root.InitDefaultHelpCmd()
 	nameVariables(root)
@@ -87,6 +87,16 @@ func terminal(w any) (columns int, ok bool) {
 		columns = 100
 	}
 	return columns, true
+}
+
+// terminalRows is how many lines a terminal shows; 0 when it does not say.
+func terminalRows(w any) int {
+	if f, isFile := w.(*os.File); isFile {
+		if _, rows, err := term.GetSize(int(f.Fd())); err == nil {
+			return rows
+		}
+	}
+	return 0
 }
 
 // style is how text for w is drawn.

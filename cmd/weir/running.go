@@ -15,6 +15,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/spf13/pflag"
+
 	"weir/store"
 )
 
@@ -68,7 +70,7 @@ func (r *running) ask(ctx context.Context, method, path string, in, out any) err
 		return fmt.Errorf("the weir proxy with pid %d does not answer: %w", r.Pid, err)
 	}
 	defer resp.Body.Close()
-	b, err := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
+	b, err := io.ReadAll(io.LimitReader(resp.Body, 64<<20))
 	if err != nil {
 		return fmt.Errorf("the weir proxy with pid %d: %w", r.Pid, err)
 	}
@@ -85,6 +87,25 @@ func (r *running) ask(ctx context.Context, method, path string, in, out any) err
 type which struct {
 	db, listen string
 	pid        int
+}
+
+// add adds the flags that say which.
+func (w *which) add(fl *pflag.FlagSet) {
+	fl.StringVar(&w.db, "db", "", "the proxy that records in this database")
+	fl.IntVar(&w.pid, "pid", 0, "the proxy with this process id")
+	fl.StringVarP(&w.listen, "listen", "l", "", "the proxy that listens on this address")
+}
+
+// flags are what a next command needs to find the same proxy.
+func (w which) flags() string {
+	text := dbFlag(w.db)
+	if w.pid != 0 {
+		text += fmt.Sprint(" --pid ", w.pid)
+	}
+	if w.listen != "" {
+		text += " --listen " + w.listen
+	}
+	return text
 }
 
 func (w which) fits(r running) bool {

@@ -23,6 +23,7 @@ type simFlags struct {
 	preset      string
 	faults      []string
 	usage       bool
+	headers     bool
 	log         string
 	config      sim.Config
 }
@@ -38,6 +39,11 @@ serving engine: requests wait for a place in a shared batch, prompts are read at
 so much a token unless the prefix cache holds them, and a step of the batch
 takes longer the more sequences are in it.
 
+Limits of a minute are buckets that fill without pause. What one request takes
+is as at its API's provider: at OpenAI the whole prompt and max_tokens at once,
+at Anthropic what the prefix cache does not hold, and the answer as it is
+generated.
+
 Faults are KIND:SHARE or KIND:SHARE:TIME:
 ` + indent(sim.FaultHelp()) + `
 
@@ -46,6 +52,7 @@ through a turn, tools and all:
 ` + indent(sim.ScriptHelp()),
 		Example: `  weir sim
   weir sim --listen 127.0.0.1:9001 --preset large --fault 429:1%,stall:1%:3s
+  weir sim --rpm 60 --tpm 100000 --burst 10s
   weir sim --log truth.jsonl --seed 7`,
 		Args: wantArgs(0, 0, ""),
 		RunE: func(c *cobra.Command, _ []string) error { return a.runSim(c.Context(), f, c.Flags()) },
@@ -68,9 +75,22 @@ through a turn, tools and all:
 	fl.BoolVar(&f.config.HoldHead, "hold-headers", false, "send the headers of a stream with its first token, not at once")
 	fl.BoolVar(&f.config.Compress, "compress", false, "gzip answers for clients that accept it")
 	fl.IntVar(&f.config.WriteSplit, "write-split", 0, "cut every write into pieces of so many bytes; 0: whole events")
-	fl.IntVar(&f.config.HiddenLimit, "hidden-limit", 0, "requests in flight above which it answers 429; 0: none")
+	simLimits(fl, &f)
 	engineFlags(fl, &f.config.Engine)
 	return c
+}
+
+// simLimits are what the endpoint admits.
+func simLimits(fl *pflag.FlagSet, f *simFlags) {
+	l := &f.config.Limits
+	fl.IntVar(&l.Requests, "rpm", 0, "requests a minute; 0: no limit")
+	fl.IntVar(&l.Tokens, "tpm", 0, "tokens a minute, input and output together, as OpenAI limits them; 0: no limit")
+	fl.IntVar(&l.InputTokens, "input-tpm", 0, "input tokens a minute, as Anthropic limits them; 0: no limit")
+	fl.IntVar(&l.OutputTokens, "output-tpm", 0, "output tokens a minute; 0: no limit")
+	fl.DurationVar(&l.Burst, "burst", time.Minute, "how long what is not used of a limit adds up: so much time's worth of it can be used at once")
+	fl.BoolVar(&f.headers, "limit-headers", true, "state the limits in headers, as the API's provider does; --limit-headers=false: leave them unstated")
+	fl.BoolVar(&l.Milliseconds, "retry-after-ms", false, "say in retry-after-ms too when a refused request would be admitted")
+	fl.IntVar(&f.config.HiddenLimit, "hidden-limit", 0, "requests in flight above which it answers 429, which no header states; 0: none")
 }
 
 // engineFlags are the engine's constants; those not given are the preset's.
@@ -112,7 +132,7 @@ func (f *simFlags) simConfig(changed func(string) bool) (sim.Config, error) {
 	if c.Faults, err = sim.ParseFaults(strings.Join(f.faults, ",")); err != nil {
 		return c, usagef("--fault: %w", err)
 	}
-	c.NoUsage = !f.usage
+	c.NoUsage, c.Limits.Unstated = !f.usage, !f.headers
 	return c, nil
 }
 

@@ -31,9 +31,7 @@ and no rule. Without a name it prints the scenario that they get now.`,
 	}
 	fl := c.Flags()
 	fl.BoolVar(&f.clear, "clear", false, "call them untagged again")
-	fl.StringVar(&f.db, "db", "", "the proxy that records in this database")
-	fl.IntVar(&f.pid, "pid", 0, "the proxy with this process id")
-	fl.StringVarP(&f.listen, "listen", "l", "", "the proxy that listens on this address")
+	f.which.add(fl)
 	return c
 }
 

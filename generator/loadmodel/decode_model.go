@@ -37,11 +37,16 @@ func (r *reader) model(n node, m *Model) {
 		"max_in_flight":    func(v node) { m.MaxInFlight = r.whole(v, "max_in_flight", 1) },
 		"timeout_seconds":  func(v node) { m.Timeout = r.seconds(v, "timeout_seconds", false) },
 		"extra_body":       func(v node) { m.ExtraBody = r.extra(v) },
+		"limit":            func(v node) { m.Limit = r.limit(v, "limit") },
+		"limits":           func(node) {}, // read below, beside the scenarios' own
 	}, "concurrency", "rates", "budget", "trace")
 	if r.err != nil {
 		return
 	}
 	r.need(n, what, given, "scenarios")
+	if v, ok := given["limits"]; ok {
+		r.limits(v, m)
+	}
 	if _, phased := given["phases"]; phased {
 		for _, name := range []string{"target_qps", "duration_seconds", "ramp_up_seconds"} {
 			if v, both := given[name]; both {

@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"weir/shaper"
 )
 
 func (r *reader) scenarios(n node, m *Model) {
@@ -36,7 +38,7 @@ func (r *reader) scenarios(n node, m *Model) {
 }
 
 func describe(n node) string {
-	if n.kind == "array" && len(n.items) == 0 {
+	if n.kind == "array" && len(n.items) == 0 || n.value == "" {
 		return "empty"
 	}
 	return article(n.kind)
@@ -81,8 +83,12 @@ func (r *reader) scenario(n node, s *Scenario) {
 		"tools":         func(v node) { s.Tools = r.whole(v, in("tools"), 0) },
 		"stream":        func(v node) { s.Stream = r.boolean(v, in("stream")) },
 		"match":         func(v node) { r.match(v, in("match"), s) },
-	}, "prefix", "joint", "limit", "want")
+		"limit":         func(v node) { s.Limit = r.limit(v, in("limit")) },
+	}, "prefix", "joint", "want")
 	r.need(n, what, given, "id", "weight", "input_tokens", "output_tokens")
+	if _, limited := given["limit"]; limited && s.ID == shaper.Each {
+		r.fail(given["id"].at, "%s: in a limit, %s is every scenario by itself; give the scenario another id", what, shaper.Each)
+	}
 	if r.err == nil && s.Corpus == "" {
 		s.Corpus = guessCorpus(s.ID)
 	}

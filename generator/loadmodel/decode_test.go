@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"weir/proxy/wire"
+	"weir/shaper"
 )
 
 var update = flag.Bool("update", false, "rewrite the goldens")
@@ -95,6 +96,7 @@ func TestEveryFieldIsRead(t *testing.T) {
 		"models": [{"name": "a", "share": 0.75}, {"name": "b", "share": 0.25}],
 		"arrivals": {"process": "gamma", "cv": 2.5},
 		"phases": [{"name": "warm", "from_qps": 0, "to_qps": 10, "seconds": 30}, {"qps": 10, "seconds": 0.5}],
+		"limits": ["model=a* tpm=90000", "key=each rps=1"], "limit": {"rpm": 90, "queue": "none"},
 		"warm_up_seconds": 5, "max_in_flight": 100, "timeout_seconds": 90.5,
 		"extra_body": {"temperature": 0.70, "stop": ["x", null], "o": {"k": true}},
 		"scenarios": [
@@ -102,7 +104,7 @@ func TestEveryFieldIsRead(t *testing.T) {
 			 "output_tokens": {"distribution": "lognormal", "median": 100, "p99": 1000, "max": 4000},
 			 "turns": {"quantiles": [[0, 1], [0.9, 4], [1, 20]]}, "think_seconds": {"distribution": "exponential", "mean": 8, "max": 60},
 			 "api": "chat", "model": "c", "session": "flattened", "corpus": "code", "language": "mixed", "tools": 12, "stream": false,
-			 "match": "tools > 3"},
+			 "match": "tools > 3", "limit": {"rps": 2, "concurrency": "adaptive:9", "wait": "30s", "cached_weight": "0", "burst_tokens": 1e3, "hold": "off"}},
 			{"id": "tool-calls", "weight": 0.333, "input_tokens": {"distribution": "constant", "value": 9}, "output_tokens": {"distribution": "zipf", "max": 50}},
 			{"id": "rest", "weight": 0.333, "input_tokens": {"distribution": "lognormal", "median": 5, "sigma": 0.5}, "output_tokens": 1, "think_seconds": 0.25, "session": "live"}]}}`)
 	want := &Model{
@@ -111,9 +113,15 @@ func TestEveryFieldIsRead(t *testing.T) {
 		Phases: []Phase{{"warm", 0, 10, 30 * time.Second}, {"", 10, 10, 500 * time.Millisecond}},
 		WarmUp: 5 * time.Second, MaxInFlight: 100, Timeout: 90500 * time.Millisecond,
 		ExtraBody: map[string]json.RawMessage{"temperature": json.RawMessage("0.70"), "stop": json.RawMessage(`["x", null]`), "o": json.RawMessage(`{"k": true}`)},
+		Limit:     shaper.Limit{Requests: 1.5, Queue: -1},
+		Limits: []shaper.Rule{
+			{Select: shaper.Selector{Model: "a*"}, Limit: shaper.Limit{Tokens: 90000}},
+			{Select: shaper.Selector{Key: "each"}, Limit: shaper.Limit{Requests: 1}},
+		},
 		Scenarios: []Scenario{
 			{
-				ID: "full", Description: "d", Weight: 0.333, InputTokens: within(1, 1e7, Dist{Kind: "normal", Average: 500, StdDev: 100}),
+				Limit: shaper.Limit{Requests: 2, Adaptive: true, InFlight: 9, Wait: 30 * time.Second, CachedWeight: new(float64), BurstTokens: 1000, NoHold: true},
+				ID:    "full", Description: "d", Weight: 0.333, InputTokens: within(1, 1e7, Dist{Kind: "normal", Average: 500, StdDev: 100}),
 				OutputTokens: within(1, 4000, Dist{Kind: "lognormal", Median: 100, Sigma: math.Log(10) / z99}),
 				Turns:        within(1, 1e4, Dist{Kind: "quantiles", Points: [][2]float64{{0, 1}, {0.9, 4}, {1, 20}}}),
 				ThinkSeconds: within(0, 60, Dist{Kind: "exponential", Average: 8}),
@@ -125,6 +133,20 @@ func TestEveryFieldIsRead(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got, ofModel, cmpopts.EquateApprox(1e-12, 0)); diff != "" {
 		t.Errorf("read (-want +got):\n%s", diff)
+	}
+	var rules []string
+	for _, r := range got.Rules() {
+		rules = append(rules, r.String())
+	}
+	if diff := cmp.Diff([]string{
+		"all rps=1.5 queue=none",
+		"scenario=full rps=2 burst_tokens=1000 cached_weight=0 concurrency=adaptive:9 wait=30s hold=off",
+		"model=a* tpm=90000", "key=each rps=1",
+	}, rules); diff != "" {
+		t.Errorf("rules (-want +got):\n%s", diff)
+	}
+	if rules := quickstart(t).Rules(); len(rules) > 0 {
+		t.Errorf("a model without limits has the rules %v", rules)
 	}
 }
 
@@ -221,7 +243,29 @@ func TestSmallFaults(t *testing.T) {
 		{"a rule about what is not known", changed("9}", `9, "match": "mode == \"x\""}`)},
 		{"a rule that ends early", changed("9}", `9, "match": "turns >"}`)},
 		{"want", changed("9}", `9, "want": ["ttft p95 < 2s"]}`)},
-		{"limit", changed("9}", `9, "limit": {}}`)},
+		{"a limit of nothing", changed("9}", `9, "limit": {}}`)},
+		{"a limit taken away", changed("9}", `9, "limit": {"rps": "off"}}`)},
+		{"a limit that is a number", changed("9}", `9, "limit": 5}`)},
+		{"an unknown limit", changed("9}", `9, "limit": {"concurency": 5}}`)},
+		{"an unknown limit far from all", changed("9}", `9, "limit": {"velocity": 5}}`)},
+		{"a negative limit", changed("9}", "9,\n   \"limit\": {\"rps\": -1}}")},
+		{"half a call in flight", changed("9}", `9, "limit": {"concurrency": 1.5}}`)},
+		{"a wait in plain seconds", changed("9}", `9, "limit": {"wait": 30}}`)},
+		{"a limit that is true", changed("9}", `9, "limit": {"hold": true}}`)},
+		{"a limit that is empty", changed("9}", `9, "limit": {"rps": ""}}`)},
+		{"rps and rpm", changed("9}", `9, "limit": {"rps": 1, "rpm": 60}}`)},
+		{"a limit of each", changed(`"chat"`, `"each", "limit": {"rps": 1}`)},
+		{"a bad limit of all", changed(`"target_qps"`, `"limit": {"priority": "urgent"}, "target_qps"`)},
+		{"limits that are no list", changed(`"target_qps"`, `"limits": "rps=2", "target_qps"`)},
+		{"no limits", changed(`"target_qps"`, `"limits": [], "target_qps"`)},
+		{"a limit among limits that is an object", changed(`"target_qps"`, `"limits": [{"rps": 2}], "target_qps"`)},
+		{"a mistyped name among limits", changed(`"target_qps"`, `"limits": ["model=x rps=2", "modell=y rps=2"], "target_qps"`)},
+		{"a strange name among limits", changed(`"target_qps"`, `"limits": ["velocity=3"], "target_qps"`)},
+		{"a bad value among limits", changed(`"target_qps"`, `"limits": ["model=x rps=fast"], "target_qps"`)},
+		{"limits of nothing", changed(`"target_qps"`, `"limits": ["model=x"], "target_qps"`)},
+		{"a selector twice", changed(`"target_qps"`, `"limits": ["model=x rps=2", "rpm=3 model=x"], "target_qps"`)},
+		{"a scenario limited twice", strings.Replace(changed("9}", `9, "limit": {"rps": 2}}`), `"target_qps"`, `"limits": ["scenario=chat rps=3"], "target_qps"`, 1)},
+		{"all calls limited twice", changed(`"target_qps"`, `"limits": ["rps=3"], "limit": {"rps": 2}, "target_qps"`)},
 		{"joint", changed("9}", `9, "joint": []}`)},
 		{"rates", changed(`"target_qps"`, `"rates": [], "target_qps"`)},
 		{"concurrency", changed(`"target_qps"`, `"concurrency": 5, "target_qps"`)},

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"weir/proxy/wire"
+	"weir/shaper"
 )
 
 // Model is a load model as its file says it.
@@ -35,6 +36,9 @@ type Model struct {
 	Timeout     time.Duration              // of one request; 0: none
 	ExtraBody   map[string]json.RawMessage // fields for every request's body, as they stand in the file
 
+	Limit  shaper.Limit  // of all calls; zero: none
+	Limits []shaper.Rule // of what no scenario's Limit says, as of a model or of each key
+
 	Source []byte // the document as it was read
 }
 
@@ -57,6 +61,8 @@ type Scenario struct {
 	Tools     int      // tool definitions
 	Stream    bool     // true when not said
 	Match     string   // an expression; empty: nothing real belongs here
+
+	Limit shaper.Limit // of its calls; zero: none
 
 	match matcher
 }

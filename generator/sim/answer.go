@@ -53,7 +53,8 @@ func (x *exchange) drawn(room int) (plan, *speaker) {
 
 // generate answers a request for tokens.
 func (x *exchange) generate() {
-	input := max(countPrompt(&x.req), 1)
+	x.readPrompt()
+	input := x.input
 	room := x.s.engine.KVTokens - input
 	if room < 1 {
 		x.fail(http.StatusBadRequest, "invalid_request_error", "context_length_exceeded",
@@ -61,7 +62,7 @@ func (x *exchange) generate() {
 		return
 	}
 	p, speaker := x.drawn(room)
-	d := demand{input: input, output: p.tokens, prompt: newPrompt(promptBytes(&x.req))}
+	d := demand{input: input, output: p.tokens, prompt: x.prompt}
 	switch x.rec.Fault {
 	case "slow":
 		d.rest = rest{0, x.fault.Wait}
@@ -105,6 +106,7 @@ func (a *answer) place() bool {
 	case at := <-a.seq.admitted:
 		a.x.rec.Admitted = at.at
 		a.usage.CacheRead = wire.N(int64(at.cached))
+		a.x.settleInput(at.cached)
 		a.x.rec.Usage = a.counted()
 		return true
 	case <-a.x.r.Context().Done():
@@ -151,6 +153,7 @@ func (a *answer) take() int {
 	n := a.seq.take(a.x.s.engine.TokensPerStep)
 	if n > 0 {
 		a.said += n
+		a.x.settleOutput(n)
 		a.x.rec.Usage = a.counted()
 	}
 	return n

@@ -29,7 +29,8 @@ type Config struct {
 	WriteSplit  int           // cut every write into pieces of so many bytes; 0: one event a write
 	HoldHead    bool          // send the response's headers with the first token, not at once
 	Faults      []Fault
-	HiddenLimit int  // requests in flight above which it answers 429; 0: none
+	Limits      Limits
+	HiddenLimit int  // requests in flight above which it answers 429, which no header states; 0: none
 	Script      bool // follow the directives in prompts that ScriptHelp lists
 	Seed        uint64
 
@@ -121,6 +122,9 @@ func (c *Config) check() error {
 	}
 	if err := checkShares(c.Faults); err != nil {
 		return fmt.Errorf("simulated endpoint: faults: %w", err)
+	}
+	if err := c.Limits.check(); err != nil {
+		return err
 	}
 	if c.Pings < 0 || c.WriteSplit < 0 || c.HiddenLimit < 0 {
 		return fmt.Errorf("simulated endpoint: pings %v, write split %d and hidden limit %d must not be below 0", c.Pings, c.WriteSplit, c.HiddenLimit)

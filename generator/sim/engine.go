@@ -22,9 +22,9 @@ type engine struct {
 	clock   time.Time   // when the last step ended
 	running []*sequence // in order of admission
 	kv      int         // tokens that running sequences hold or will
-	cache   *prefixCache
 
 	mu      sync.Mutex
+	cache   *prefixCache
 	waiting []*sequence // in order of arrival
 }
 
@@ -41,6 +41,13 @@ func (e *engine) submit(d demand) *sequence {
 	e.mu.Unlock()
 	e.stir()
 	return s
+}
+
+// cached is how many of a prompt's tokens the prefix cache holds now.
+func (e *engine) cached(p prompt, input int) int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return p.tokens(e.cache.holds(p.blocks), input)
 }
 
 // cancel takes a sequence out: at once while it waits; the place in the batch
@@ -156,7 +163,9 @@ func (e *engine) deliver() {
 	e.running = slices.DeleteFunc(e.running, func(s *sequence) bool {
 		if s.unread == 0 && !s.kept {
 			s.kept = true
+			e.mu.Lock()
 			e.cache.keep(s.prompt.blocks)
+			e.mu.Unlock()
 		}
 		if !s.decodes {
 			return false

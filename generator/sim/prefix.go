@@ -51,13 +51,17 @@ func newPrefixCache(tokens int) *prefixCache {
 	return &prefixCache{room: tokens / (blockBytes / 4), known: map[uint64]*list.Element{}, recent: list.New()}
 }
 
-// begins gives how many of a prompt's blocks are known from its beginning on,
-// and counts them as used.
-func (c *prefixCache) begins(blocks []uint64) int {
-	hits := 0
+// holds gives how many of a prompt's blocks are known from its beginning on.
+func (c *prefixCache) holds(blocks []uint64) (hits int) {
 	for hits < len(blocks) && c.known[blocks[hits]] != nil {
 		hits++
 	}
+	return hits
+}
+
+// begins gives what holds does, and counts the blocks as used.
+func (c *prefixCache) begins(blocks []uint64) int {
+	hits := c.holds(blocks)
 	c.keep(blocks[:hits])
 	return hits
 }

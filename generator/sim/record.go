@@ -27,6 +27,7 @@ type Record struct {
 	Stream      bool
 	Status      int
 	Fault       string // kind of the fault; empty for none
+	Refused     Limit  // the limit that refused it; empty for none
 
 	Accepted  time.Time // headers of the request read
 	Body      time.Time // the whole request read
@@ -97,6 +98,7 @@ type line struct {
 	Stream          bool           `json:"stream"`
 	Status          int            `json:"status"`
 	Fault           string         `json:"fault"`
+	Refused         Limit          `json:"refused,omitempty"`
 	StartUnix       int64          `json:"start_unix_ns"` // the one reading of the wall clock
 	Accepted        *int64         `json:"accepted_ns"`
 	Body            *int64         `json:"body_ns"`
@@ -156,7 +158,7 @@ func (r *Record) line(start time.Time) line {
 		events[i] = lineEvent{ns(e.Before), ns(e.After), e.What, e.Output, e.Bytes}
 	}
 	return line{
-		ID: r.ID, Correlation: r.Correlation, API: r.API, Operation: r.Operation, Stream: r.Stream, Status: r.Status, Fault: r.Fault,
+		ID: r.ID, Correlation: r.Correlation, API: r.API, Operation: r.Operation, Stream: r.Stream, Status: r.Status, Fault: r.Fault, Refused: r.Refused,
 		StartUnix: start.UnixNano(), Accepted: ns(r.Accepted), Body: ns(r.Body), Admitted: ns(r.Admitted), Headers: ns(r.Headers),
 		FirstToken: ns(first.After), Cancelled: ns(r.Cancelled), Broken: r.Broken, Done: ns(r.Done),
 		InputTokens: count(r.Usage.Input), CachedTokens: count(r.Usage.CacheRead),

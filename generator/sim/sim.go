@@ -26,6 +26,8 @@ type Sim struct {
 	stop    context.CancelFunc
 	serial  atomic.Uint64
 	active  atomic.Int64
+	hidden  atomic.Int64 // Config.HiddenLimit
+	limits  *buckets
 	sockets sync.WaitGroup
 	prompts promptFaults
 	threads threads
@@ -42,7 +44,8 @@ func New(c Config) (*Sim, error) {
 	}
 	c.Engine = e
 	ctx, stop := context.WithCancel(context.Background())
-	s := &Sim{c: c, engine: newEngine(e), words: newBank(c.Seed, e.TokensPerStep), started: time.Now(), stop: stop}
+	s := &Sim{c: c, engine: newEngine(e), words: newBank(c.Seed, e.TokensPerStep), limits: newBuckets(c.Limits), started: time.Now(), stop: stop}
+	s.SetHiddenLimit(c.HiddenLimit)
 	go s.engine.run(ctx)
 	return s, nil
 }
@@ -70,6 +73,11 @@ type exchange struct {
 	silent bool    // nothing shall be generated
 	script *script // nil when the prompt has none
 	thread *thread // nil when the conversation is not held
+
+	input    int    // tokens of the prompt; 0 until it is counted
+	prompt   prompt // as the cache knows it
+	charged  int64  // input tokens that were taken from the limits
+	reserved bool   // and all output tokens
 }
 
 // ServeHTTP answers one request.
@@ -130,6 +138,9 @@ func (x *exchange) handle(body []byte) {
 		x.fail(http.StatusNotFound, "not_found_error", "", fmt.Sprintf("%s %s is not an API that this endpoint has", x.r.Method, x.r.URL.Path))
 		return
 	}
+	if x.route.Operation.Generates() {
+		x.state()
+	}
 	if err := x.format.ParseRequest(&x.req, body); err != nil {
 		x.fail(http.StatusBadRequest, "invalid_request_error", "", err.Error())
 		return
@@ -146,12 +157,8 @@ func (x *exchange) handle(body []byte) {
 	case x.route.Operation == wire.OpCountTokens:
 		x.countTokens()
 		return
-	case x.s.c.HiddenLimit > 0 && x.s.active.Load() > int64(x.s.c.HiddenLimit):
-		x.w.Header().Set("Retry-After", "1")
-		x.fail(http.StatusTooManyRequests, "rate_limit_error", "rate_limit_exceeded", "too many requests in flight")
-		return
 	}
-	if !x.joinThread(body) {
+	if !x.joinThread(body) || !x.admitted() {
 		return
 	}
 	x.fault = pick(x.s.c.Faults, x.rng)

@@ -71,6 +71,9 @@ func (c *Call) oddity() advice {
 		return advice{"The stream arrived in lumps, or all at once: something on the way buffers it, and its time to first token is not the model's.",
 			"Turn buffering off on the way: proxy_buffering off in nginx, no compression of event streams, no scanning middlebox."}
 	}
+	if a, ok := c.held(); ok {
+		return a
+	}
 	return c.usageOddity()
 }
 
@@ -102,14 +105,6 @@ func cutShort(finish string) bool {
 		return true
 	}
 	return false
-}
-
-func (c *Call) refused() advice {
-	next := "Raise the limit of its lane, or send less at once."
-	if c.RetryAfter > 0 {
-		next = "Try again in " + spell(c.RetryAfter) + ", or raise the limit of its lane."
-	}
-	return advice{"weir itself refused the request, because its own limit for it was reached.", next}
 }
 
 func (c *Call) timedOut() advice {

@@ -68,6 +68,27 @@ func limitReset(h http.Header, now time.Time) time.Duration {
 	return longest
 }
 
+// Asked is how long an endpoint asks to leave it alone, from the time its
+// response came, and what that rests on: "429", "503" or "529" for a refusal,
+// "requests used up" where an answer says that a limit has nothing left. It is
+// 0 where the endpoint does not ask; the reason of a refusal is given all the
+// same.
+func Asked(status int, h http.Header, now time.Time) (wait time.Duration, why string) {
+	switch outcomeOf(status) {
+	case RateLimited, Overloaded:
+		return retryAfter(status, h, now), strconv.Itoa(status)
+	}
+	if status >= http.StatusBadRequest {
+		return 0, ""
+	}
+	for _, l := range Limits(h, now) {
+		if l.Remaining == "0" && l.Reset > wait {
+			wait, why = l.Reset, strings.TrimSpace(l.What+" used up")
+		}
+	}
+	return wait, why
+}
+
 func resetIn(v string, now time.Time) (time.Duration, bool) {
 	v = strings.TrimSpace(v)
 	if s, err := strconv.ParseFloat(v, 64); err == nil {

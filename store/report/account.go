@@ -137,7 +137,7 @@ func bars(w io.Writer, p call.Parts, s Style) {
 	parts := []struct {
 		name string
 		d    time.Duration
-	}{{"read", p.Read}, {"queue", p.Queue}, {"connect", p.Connect}, {"send", p.Send},
+	}{{"read", p.Read}, {"queue", p.Queue}, {"attempts", p.Attempts}, {"connect", p.Connect}, {"send", p.Send},
 		{"wait", p.Wait}, {"generate", p.Generate}, {"tail", p.Tail}}
 	var total time.Duration
 	for _, part := range parts {
@@ -152,6 +152,9 @@ func bars(w io.Writer, p call.Parts, s Style) {
 		return int(float64(columns) * float64(d) / float64(total))
 	}
 	for _, part := range parts {
+		if part.name == "attempts" && part.d == 0 {
+			continue // the first one was answered, as nearly always
+		}
 		from, to := column(at), column(at+part.d)
 		at += part.d
 		bar := strings.Repeat("█", to-from)
@@ -205,6 +208,7 @@ func instants(w io.Writer, c *call.Call, s Style) {
 	one("arrived", c.Arrived)
 	one("body", c.Body)
 	one("admitted", c.Admitted)
+	one("again", c.Again)
 	one("connected", c.Connected)
 	one("sent", c.Sent)
 	one("headers", c.Headers)
@@ -265,6 +269,9 @@ func accountFigures(w io.Writer, c *call.Call, s Style) {
 		tokens += " (" + string(c.UsageSource) + ")"
 	}
 	line("tokens", "%s", tokens)
+	for _, l := range laneLines(c) {
+		line(l[0], "%s", l[1])
+	}
 	if c.Streamed {
 		line("events", "%d, %d with output", c.Events, c.TokenEvents)
 	}

@@ -24,6 +24,7 @@ type group struct {
 	stalledCalls, stalls, coalesced, notStreamed int
 	stalled                                      time.Duration
 	views                                        Views
+	shaping                                      shapingSums
 
 	parts    call.Parts
 	accounts int
@@ -47,6 +48,7 @@ func (g *group) add(p pair) {
 	g.calls++
 	c := p.lead()
 	g.addUsage(c)
+	g.shaping.add(c)
 	if u := c.Usage; u.Input.Known {
 		g.inputSum.add(u.Input.N)
 	}
@@ -69,6 +71,7 @@ func (g *group) add(p pair) {
 		g.accounts++
 		g.parts.Read += parts.Read
 		g.parts.Queue += parts.Queue
+		g.parts.Attempts += parts.Attempts
 		g.parts.Connect += parts.Connect
 		g.parts.Send += parts.Send
 		g.parts.Wait += parts.Wait
@@ -101,6 +104,7 @@ func (g *group) addLatencies(p pair) {
 		keep(&g.felt, d, ok)
 		d, ok = c.TTFTUpstream()
 		keep(&g.upstream, d, ok)
+		g.shaping.addTTFT(c)
 		if parts, ok := c.Account(); ok {
 			keep(&g.queued, parts.Queue, true)
 		}
@@ -173,7 +177,7 @@ func (g *group) row() Row {
 		Group: g.values, Calls: g.calls, OK: g.ok, Share: share(int64(g.ok), int64(g.calls)),
 		TTFTFelt: summarise(g.felt), TTFTUpstream: summarise(g.upstream),
 		TTFTResponse: summarise(g.response), TTFTService: summarise(g.service),
-		TPOT: summarise(g.tpot), Queued: summarise(g.queued),
+		TPOT: summarise(g.tpot), Queued: summarise(g.queued), Shaping: g.shaping.figures(),
 		ToLastToken: summarise(g.toLast), ToDone: summarise(g.toDone),
 		Tokens: Tokens{
 			InputMean: g.input.mean(), OutputMean: g.output.mean(),
@@ -193,7 +197,7 @@ func (g *group) row() Row {
 	if n := g.accounts; n > 0 {
 		part := func(d time.Duration) Num { return Ms(d / time.Duration(n)) }
 		r.Account = Account{
-			Read: part(g.parts.Read), Queue: part(g.parts.Queue), Connect: part(g.parts.Connect), Send: part(g.parts.Send),
+			Read: part(g.parts.Read), Queue: part(g.parts.Queue), Attempts: part(g.parts.Attempts), Connect: part(g.parts.Connect), Send: part(g.parts.Send),
 			Wait: part(g.parts.Wait), Generate: part(g.parts.Generate), Tail: part(g.parts.Tail),
 		}
 	}

@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"weir/store/call"
@@ -43,9 +44,17 @@ func List(w io.Writer, calls []*call.Call, s Style) {
 	for i, head := range listColumns {
 		t.columns = append(t.columns, column{head: head, left: i < 6})
 	}
+	lanes := slices.ContainsFunc(calls, func(c *call.Call) bool { return c.Lane != "" })
+	if lanes {
+		t.columns = append(t.columns, column{head: "queued"}, column{head: "lane", left: true})
+	}
 	for _, c := range calls {
 		cells := listCells(c)
 		cells[3], cells[4] = clip(cells[3], 24), clip(cells[4], 28)
+		if lanes {
+			lane := laneCells(c)
+			cells = append(cells, lane[0], clip(lane[1], 40))
+		}
 		t.add(cells...)
 	}
 	t.text(w, func(row, col int, cell string) string {
@@ -62,7 +71,7 @@ func List(w io.Writer, calls []*call.Call, s Style) {
 }
 
 // ListHead is the head of the lines that ListRow writes.
-const ListHead = "call\tstarted_at\tside\tscenario\tmodel\toutcome\tstatus\tttft_felt_ms\ttpot_ms\tinput_tokens\toutput_tokens\ttotal_ms"
+const ListHead = "call\tstarted_at\tside\tscenario\tmodel\toutcome\tstatus\tttft_felt_ms\ttpot_ms\tinput_tokens\toutput_tokens\ttotal_ms" + laneHead
 
 // ListRow writes a call as one tab-separated line, for a pipe: absent figures
 // are empty.
@@ -71,9 +80,10 @@ func ListRow(w io.Writer, c *call.Call) {
 	if c.Arrived.Reached() {
 		started = c.Arrived.Time().UTC().Format("2006-01-02T15:04:05.000000Z")
 	}
-	fmt.Fprintln(w, strings.Join([]string{SpanText(c), started, string(c.Side), plain(c.Scenario), plain(c.Request.Model),
+	fields := []string{SpanText(c), started, string(c.Side), plain(c.Scenario), plain(c.Request.Model),
 		string(c.Outcome), positive(c.Status), field(msIf(c.TTFTFelt())), field(msIf(c.TPOT())),
-		tokens(c.Usage.Input.N, c.Usage.Input.Known), tokens(c.Usage.Output.N, c.Usage.Output.Known), field(msIf(c.Duration()))}, "\t"))
+		tokens(c.Usage.Input.N, c.Usage.Input.Known), tokens(c.Usage.Output.N, c.Usage.Output.Known), field(msIf(c.Duration()))}
+	fmt.Fprintln(w, strings.Join(append(fields, laneFields(c)...), "\t"))
 }
 
 func tokens(n int64, ok bool) string {
@@ -102,6 +112,10 @@ func ListLine(w io.Writer, c *call.Call, s Style) {
 	parts := []string{cells[0], started, pad(cells[2], 6), pad(cells[3], 16), outcome, "ttft " + width.FillLeft(cells[7], 7)}
 	if wide {
 		parts = append(parts, width.FillLeft(cells[9], 6)+"→"+width.FillRight(cells[10], 5), pad(cells[4], 20))
+		if c.Lane != "" {
+			lane := laneCells(c)
+			parts = append(parts, "queued "+width.FillLeft(lane[0], 7), clip(lane[1], 32))
+		}
 	}
 	fmt.Fprintln(w, strings.TrimRight(strings.Join(parts, "  "), " "))
 }

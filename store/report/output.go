@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 )
 
 // JSON writes the report as REPORT.md describes it.
@@ -27,7 +28,8 @@ func (r *Report) CSV(w io.Writer) error {
 		}
 	}
 	head = append(head, "input_mean_tokens", "output_mean_tokens", "input_tokens", "output_tokens", "cache_read_share",
-		"tokens_per_event", "stalls", "stalled_ms", "coalesced_calls", "differing_calls")
+		"tokens_per_event", "stalls", "stalled_ms", "coalesced_calls", "differing_calls",
+		"queue_share", "resent_calls", "endpoint_refusals")
 	out := csv.NewWriter(w)
 	if err := out.Write(head); err != nil {
 		return err
@@ -45,7 +47,8 @@ func (r *Report) CSV(w io.Writer) error {
 		for _, v := range []Num{t.InputMean, t.OutputMean, t.Input, t.Output, t.CacheReadShare, s.TokensPerEvent} {
 			cells = append(cells, field(v))
 		}
-		cells = append(cells, strconv.Itoa(s.Stalls), field(s.StalledTime), strconv.Itoa(s.Coalesced), strconv.Itoa(row.Views.Differ))
+		cells = append(cells, strconv.Itoa(s.Stalls), field(s.StalledTime), strconv.Itoa(s.Coalesced), strconv.Itoa(row.Views.Differ),
+			field(row.Shaping.QueueShare), strconv.Itoa(row.Shaping.Resent), strconv.Itoa(row.Shaping.Refusals))
 		if err := out.Write(cells); err != nil {
 			return err
 		}
@@ -71,6 +74,12 @@ func (r *Report) Markdown(w io.Writer) {
 		fmt.Fprintln(w)
 		for _, e := range r.explained() {
 			fmt.Fprintf(w, "- %s: %s %s\n", e.kind, plain(e.what), plain(e.next))
+		}
+	}
+	if lines := r.onsetLines(); len(lines) > 0 {
+		fmt.Fprintln(w)
+		for _, line := range lines {
+			fmt.Fprintln(w, "- "+plain(strings.TrimSpace(line)))
 		}
 	}
 	if len(r.Warnings) > 0 {

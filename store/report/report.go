@@ -58,6 +58,10 @@ type Report struct {
 
 	Failures []Failure `json:"failures"`
 
+	// Endpoints are what was asked of each upstream, model and key, and where
+	// it began to refuse.
+	Endpoints []Endpoint `json:"endpoints"`
+
 	// Calls left out of every row: those of a warm-up, and those of operations
 	// that generate nothing (models, count_tokens, embeddings).
 	WarmUp       int `json:"warm_up_calls"`
@@ -69,6 +73,8 @@ type Report struct {
 	LostSpans   Num      `json:"lost_spans"`
 	Interrupted int      `json:"interrupted_calls"` // began, and never ended: weir was killed
 	Warnings    []string `json:"warnings"`
+
+	uncounted int // calls of which Endpoints know nothing
 }
 
 // Row is one group of calls. Latencies are of successful calls only.
@@ -84,6 +90,7 @@ type Row struct {
 	TTFTService  Percentiles `json:"ttft_service"`  // generator: first token − send begun
 	TPOT         Percentiles `json:"tpot"`
 	Queued       Percentiles `json:"queued"`
+	Shaping      Shaping     `json:"shaping"`
 	ToLastToken  Percentiles `json:"e2e_last_token"`
 	ToDone       Percentiles `json:"e2e_done"`
 
@@ -131,6 +138,7 @@ type Views struct {
 type Account struct {
 	Read     Num `json:"read_ms"`
 	Queue    Num `json:"queue_ms"`
+	Attempts Num `json:"attempts_ms"` // from the first attempt to the one that was answered
 	Connect  Num `json:"connect_ms"`
 	Send     Num `json:"send_ms"`
 	Wait     Num `json:"wait_ms"`
@@ -140,13 +148,22 @@ type Account struct {
 
 // Failure is one way in which calls of a group failed.
 type Failure struct {
-	Group    []string     `json:"group"`
-	Outcome  call.Outcome `json:"outcome"`
-	Status   int          `json:"status"` // HTTP; 0 when none came
-	Calls    int          `json:"calls"`
-	Messages []string     `json:"messages"` // the first different ones, at most 3
-	What     string       `json:"what"`     // what happened to one of them, in a sentence
-	Next     string       `json:"next"`     // what to do next
+	Group   []string     `json:"group"`
+	Outcome call.Outcome `json:"outcome"`
+	Status  int          `json:"status"` // HTTP; 0 when none came
+	Calls   int          `json:"calls"`
+
+	// Of calls that weir's shaper refused: the lane, the limit of it that they
+	// waited for, and how long they would have had to wait. Empty and absent
+	// for all others.
+	Lane          string `json:"lane"`
+	Limit         string `json:"limit"`
+	WouldWait     Num    `json:"would_wait_mean_ms"`
+	WouldWaitMost Num    `json:"would_wait_max_ms"`
+
+	Messages []string `json:"messages"` // the first different ones, at most 3
+	What     string   `json:"what"`     // what happened to one of them, in a sentence
+	Next     string   `json:"next"`     // what to do next
 }
 
 // Summarise puts calls into rows. A call that the proxy and the generator both
@@ -163,10 +180,12 @@ func Summarise(calls iter.Seq2[*call.Call, error], o Options) (*Report, error) {
 	}
 	t := tally{report: r, by: by, groups: map[string]*group{}, failures: map[failureKey]*failures{}}
 	var join pairer
+	onsets := newOnsets()
 	for c, err := range calls {
 		if err != nil {
 			return nil, err
 		}
+		onsets.add(c)
 		if p, ok := join.add(c); ok {
 			t.add(p)
 		}
@@ -178,6 +197,8 @@ func Summarise(calls iter.Seq2[*call.Call, error], o Options) (*Report, error) {
 		return nil, err
 	}
 	t.close(o.Order)
+	r.Endpoints = onsets.close()
+	r.uncounted = onsets.late + onsets.beyond
 	r.warn()
 	return r, nil
 }

@@ -199,6 +199,8 @@ func TestSumsAndShares(t *testing.T) {
 	noUsage.Usage, noUsage.UsageSource = wire.Usage{}, call.UsageMissing
 	batched := seen("chat", 400)
 	batched.Usage.Output = wire.N(33)
+	batched.Admitted += 30 * millisecond
+	batched.Again, batched.Connected, batched.Sent = batched.Arrived+120*millisecond, batched.Arrived+120*millisecond, batched.Arrived+120*millisecond
 	batched.Gaps = call.Gaps{N: 10, Stalls: 2, Stalled: 3 * time.Second, Coalesced: true}
 	row := summary(t, Options{}, seen("chat", 400), noUsage, batched).Rows[0]
 	if diff := cmp.Diff(Tokens{InputMean: N(100), OutputMean: N(22), Input: N(200), Output: N(44), CacheReadShare: N(0.25),
@@ -209,7 +211,7 @@ func TestSumsAndShares(t *testing.T) {
 		t.Error(diff)
 	}
 	sum := 0.0
-	for _, part := range []Num{row.Account.Read, row.Account.Queue, row.Account.Connect, row.Account.Send, row.Account.Wait, row.Account.Generate, row.Account.Tail} {
+	for _, part := range []Num{row.Account.Read, row.Account.Queue, row.Account.Attempts, row.Account.Connect, row.Account.Send, row.Account.Wait, row.Account.Generate, row.Account.Tail} {
 		sum += part.V
 	}
 	if sum != row.ToDone.Mean.V {

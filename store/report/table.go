@@ -199,3 +199,35 @@ func (t *table) markdown(w io.Writer) {
 		line(row)
 	}
 }
+
+// Column is a column of a Table.
+type Column struct {
+	Over string // a title that neighbouring columns share; empty: none
+	Head string
+	Left bool // text; figures stand at the right
+}
+
+// Table writes rows in columns that are aligned by what they take on a screen.
+// What stands in the cells is made safe to show.
+func Table(w io.Writer, columns []Column, rows [][]string) {
+	t := &table{}
+	for _, c := range columns {
+		t.columns = append(t.columns, column{over: c.Over, head: c.Head, left: c.Left})
+	}
+	for _, row := range rows {
+		t.add(safe(row)...)
+	}
+	t.text(w, nil)
+}
+
+// TabLine writes cells as one tab-separated line, for a pipe.
+func TabLine(w io.Writer, cells ...string) { fmt.Fprintln(w, strings.Join(safe(cells), "\t")) }
+
+// safe makes cells plain.
+func safe(cells []string) []string {
+	all := make([]string, len(cells))
+	for i, cell := range cells {
+		all[i] = plain(cell)
+	}
+	return all
+}

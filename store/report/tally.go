@@ -24,12 +24,14 @@ type failureKey struct {
 	group   string
 	outcome call.Outcome
 	status  int
+	bound
 }
 
 // failures is a Failure in the making, with the explanations of its calls by
 // their next step, which differ less than what happened.
 type failures struct {
 	Failure
+	waits     waits
 	explained map[string]*explanation
 }
 
@@ -108,13 +110,19 @@ func (t *tally) lookUp(o *Options) error {
 // fail counts a failed call, with what it said and what that means.
 func (t *tally) fail(key string, values []string, p pair) {
 	c := p.failure()
-	k := failureKey{key, p.outcome(), c.Status}
+	k := failureKey{key, p.outcome(), c.Status, boundOf(c)}
 	f := t.failures[k]
 	if f == nil {
-		f = &failures{Failure{Group: values, Outcome: k.outcome, Status: k.status, Messages: []string{}}, map[string]*explanation{}}
+		f = &failures{
+			Failure:   Failure{Group: values, Outcome: k.outcome, Status: k.status, Lane: k.lane, Limit: k.limit, Messages: []string{}},
+			explained: map[string]*explanation{},
+		}
 		t.failures[k] = f
 	}
 	f.Calls++
+	if d, ok := c.WouldWait(); ok {
+		f.waits.add(d)
+	}
 	if m := failureMessage(c); m != "" && len(f.Messages) < 3 && !slices.Contains(f.Messages, m) {
 		f.Messages = append(f.Messages, m)
 	}
@@ -128,6 +136,7 @@ func (t *tally) fail(key string, values []string, p pair) {
 
 // close takes the most frequent explanation.
 func (f *failures) close() Failure {
+	f.WouldWait, f.WouldWaitMost = f.waits.mean(), f.waits.most()
 	most := 0
 	for next, e := range f.explained {
 		if e.calls > most || e.calls == most && next < f.Next {
@@ -175,7 +184,7 @@ func (t *tally) close(order []string) {
 		if a.Calls != b.Calls {
 			return b.Calls - a.Calls
 		}
-		return strings.Compare(fmt.Sprint(a.Outcome, a.Status), fmt.Sprint(b.Outcome, b.Status))
+		return strings.Compare(fmt.Sprint(a.Outcome, a.Status, a.Lane, a.Limit), fmt.Sprint(b.Outcome, b.Status, b.Lane, b.Limit))
 	})
 }
 

@@ -88,6 +88,7 @@ func (r *Report) Text(w io.Writer, s Style) {
 		fmt.Fprintln(w)
 		r.explanations(w, s)
 	}
+	r.onsets(w)
 	r.footer(w, s)
 }
 
@@ -225,8 +226,12 @@ func (r *Report) mainTable(less int) *table {
 	if cached {
 		t.columns = append(t.columns, column{head: "cached"})
 	}
+	share := queued && r.queueCounts()
 	if queued {
 		t.columns = append(t.columns, column{over: "queued", head: "p95"})
+	}
+	if share {
+		t.columns = append(t.columns, column{over: "queued", head: "of ttft"})
 	}
 	for _, row := range r.allRows() {
 		cells := append(r.groupCells(row), strconv.Itoa(row.Calls), percent(row.Share))
@@ -242,6 +247,9 @@ func (r *Report) mainTable(less int) *table {
 		}
 		if queued {
 			cells = append(cells, mark(row.Queued, "p95", row.Queued.P95))
+		}
+		if share {
+			cells = append(cells, percent(row.Shaping.QueueShare))
 		}
 		t.add(cells...)
 	}
@@ -290,11 +298,15 @@ func (r *Report) failureTable(columns int) *table {
 			status = strconv.Itoa(f.Status)
 		}
 		cells = append(cells, "✗ "+string(f.Outcome), status, strconv.Itoa(f.Calls), absent)
-		if len(f.Messages) > 0 {
-			cells[len(cells)-1] = plain(f.Messages[0])
+		said := f.Messages
+		if lane := f.laneText(); lane != "" {
+			said = []string{lane} // its messages differ only by how long to wait
+		}
+		if len(said) > 0 {
+			cells[len(cells)-1] = plain(said[0])
 		}
 		t.add(cells...)
-		for _, m := range f.Messages[min(1, len(f.Messages)):] {
+		for _, m := range said[min(1, len(said)):] {
 			more := make([]string, len(cells))
 			more[len(more)-1] = plain(m)
 			t.add(more...)

@@ -25,6 +25,12 @@ func (r *Report) warn() {
 	if r.Interrupted > 0 {
 		say("%s never ended, because weir was killed: they are in none of the figures", count(r.Interrupted, "call"))
 	}
+	if again := r.resent(); again != "" {
+		r.Warnings = append(r.Warnings, again)
+	}
+	if r.uncounted > 0 {
+		say("%s in none of the endpoints' figures: they ended over %s after later ones, or there are more than %d endpoints", count(r.uncounted, "call"), seconds(N(heldBack.Seconds())), mostEndpoints)
+	}
 	if n := t.Tokens.Sources[string(call.UsageMissing)]; n > 0 {
 		say("%d of %s reported no usage", n, count(t.Calls, "call"))
 	}

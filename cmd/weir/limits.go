@@ -1,0 +1,164 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"weir/shaper"
+)
+
+// limitFlags are the flags that limit calls. They set their parts over what a
+// load model says.
+type limitFlags struct {
+	rps, rpm, tpm, concurrency string // of all calls
+	rules                      ruleTexts
+}
+
+// add adds the flags to a command. The variable of --limit is not that of weir
+// calls, which means something else.
+func (f *limitFlags) add(fl *pflag.FlagSet) {
+	f.addShort(fl)
+	fl.Var(&f.rules, "limit", "limit of some calls, as 'scenario=rag rps=2 concurrency=adaptive'; may be repeated, and weir limit --help has the names [$WEIR_LIMITS]")
+	named := fl.Lookup("limit")
+	named.Annotations = map[string][]string{variableAnnotation: {"WEIR_LIMITS"}}
+}
+
+// addShort adds those of the lane of all calls.
+func (f *limitFlags) addShort(fl *pflag.FlagSet) {
+	fl.StringVar(&f.rps, "rps", "", "requests a second that may go on to the endpoint; the others wait")
+	fl.StringVar(&f.rpm, "rpm", "", "the same by the minute")
+	fl.StringVar(&f.tpm, "tpm", "", "tokens a minute, input and output together")
+	fl.StringVar(&f.concurrency, "concurrency", "", "calls in flight: a number, adaptive, or adaptive:N")
+}
+
+// ruleTexts are rules as they are written, several with semicolons between.
+type ruleTexts struct {
+	texts []string
+
+	// rows takes a plain number, where the flag had that meaning before.
+	rows *int
+}
+
+// Set adds rules.
+func (r *ruleTexts) Set(text string) error {
+	if r.rows != nil {
+		if n, err := strconv.Atoi(strings.TrimSpace(text)); err == nil {
+			*r.rows = n
+			return nil
+		}
+	}
+	for _, rule := range strings.FieldsFunc(text, func(c rune) bool { return c == ';' || c == '\n' }) {
+		if strings.TrimSpace(rule) != "" {
+			r.texts = append(r.texts, rule)
+		}
+	}
+	return nil
+}
+
+func (r *ruleTexts) String() string { return strings.Join(r.texts, "; ") }
+
+// Type is what the help calls a value.
+func (r *ruleTexts) Type() string { return "rule" }
+
+// edit sets parts of one rule.
+type edit struct {
+	who   shaper.Selector
+	parts [][2]string // name and value
+}
+
+// given says whether any of the flags is.
+func (f *limitFlags) given() bool {
+	return f.rps+f.rpm+f.tpm+f.concurrency != "" || len(f.rules.texts) > 0
+}
+
+// edits reads the flags.
+func (f *limitFlags) edits() ([]edit, error) {
+	var all []edit
+	if f.rps != "" && f.rpm != "" {
+		return nil, usagef("--rps and --rpm are one limit; keep one")
+	}
+	everyCall := edit{}
+	for _, part := range [][2]string{{"rps", f.rps}, {"rpm", f.rpm}, {"tpm", f.tpm}, {"concurrency", f.concurrency}} {
+		if part[1] == "" {
+			continue
+		}
+		if err := new(shaper.Limit).Set(part[0], part[1]); err != nil {
+			return nil, usagef("--%w", err)
+		}
+		everyCall.parts = append(everyCall.parts, part)
+	}
+	if len(everyCall.parts) > 0 {
+		all = append(all, everyCall)
+	}
+	for _, text := range f.rules.texts {
+		e, err := readEdit(text)
+		if err == nil && len(e.parts) == 0 {
+			err = fmt.Errorf("limit %q: what is the limit? as in %s rps=2", strings.TrimSpace(text), e.who)
+		}
+		if err != nil {
+			return nil, usagef("--%w", err)
+		}
+		all = append(all, e)
+	}
+	return all, nil
+}
+
+// readEdit reads a rule of which the parts that it names are meant. Without a
+// part it only names calls.
+func readEdit(text string) (edit, error) {
+	text = strings.TrimSpace(text)
+	rule, err := shaper.ParseRule(text)
+	if unknown := (*shaper.UnknownName)(nil); errors.As(err, &unknown) {
+		if near := nearest(unknown.Name, unknown.Known); near != "" {
+			err = fmt.Errorf("limit %q: %q is no limit; did you mean %s?", text, unknown.Name, near)
+		}
+	}
+	e := edit{who: rule.Select}
+	for word := range strings.FieldsSeq(text) {
+		name, value, _ := strings.Cut(word, "=")
+		if slices.Contains(shaper.LimitNames(), name) {
+			e.parts = append(e.parts, [2]string{name, value})
+		}
+	}
+	return e, err
+}
+
+// over puts edits over rules. A rule without a limit is none.
+func over(rules []shaper.Rule, edits []edit) []shaper.Rule {
+	rules = slices.Clone(rules)
+	for _, e := range edits {
+		i := slices.IndexFunc(rules, func(r shaper.Rule) bool { return r.Select == e.who })
+		if i < 0 {
+			i = len(rules)
+			rules = append(rules, shaper.Rule{Select: e.who})
+		}
+		for _, part := range e.parts {
+			_ = rules[i].Limit.Set(part[0], part[1]) // it was read, so that it can be set
+		}
+	}
+	return slices.DeleteFunc(rules, func(r shaper.Rule) bool { return r.Limit == shaper.Limit{} })
+}
+
+// shaper is one that limits calls as rules and the flags over them say.
+func (f *limitFlags) shaper(rules []shaper.Rule) (*shaper.Shaper, error) {
+	edits, err := f.edits()
+	if err != nil {
+		return nil, err
+	}
+	s := &shaper.Shaper{}
+	return s, s.Configure(over(rules, edits))
+}
+
+// ruleLines are rules as they are written.
+func ruleLines(rules []shaper.Rule) []string {
+	lines := []string{}
+	for _, r := range rules {
+		lines = append(lines, r.String())
+	}
+	return lines
+}

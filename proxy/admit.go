@@ -1,0 +1,128 @@
+package proxy
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"weir/proxy/wire"
+	"weir/shaper"
+	"weir/store/call"
+)
+
+// admit waits for the shaper's leave. Only calls that a model works on are
+// shaped: a list of models does not wait behind them.
+func (x *exchange) admit() bool {
+	c := x.c
+	if !c.Operation.Generates() && c.Operation != wire.OpEmbeddings {
+		c.Admitted = call.Now()
+		return true
+	}
+	permit, err := x.p.shape.Admit(x.r.Context(), x.ask(false))
+	if err != nil {
+		x.notAdmitted(err)
+		return false
+	}
+	c.Admitted = call.Now()
+	x.permit = permit
+	x.shaped(permit.Account())
+	return true
+}
+
+// ask is what the shaper is told of the call.
+func (x *exchange) ask(patient bool) shaper.Ask {
+	c := x.c
+	return shaper.Ask{
+		Scenario: c.Scenario, Upstream: c.Upstream, Model: c.Request.Model, Key: c.KeyFingerprint, Session: c.Session,
+		Age: time.Duration(call.Now() - c.Arrived), Patient: patient,
+		InputTokens: x.estimate(), OutputTokens: c.Request.MaxTokens.N, CachedWeight: cachedWeight(c.API),
+	}
+}
+
+// cachedWeight is what a provider counts for an input token from its cache,
+// against its limits: Anthropic nothing, the others as for any other.
+func cachedWeight(api wire.API) float64 {
+	if api == wire.Messages {
+		return 0
+	}
+	return 1
+}
+
+// shaped takes down what the shaper did.
+func (x *exchange) shaped(a shaper.Account) {
+	c := x.c
+	c.Lane, c.LaneLimit, c.QueuePosition = a.Lane, a.Limit, a.Position
+	c.Held, c.HoldReason = a.Held, a.HoldReason
+	if a.Reserved {
+		c.ReservedInput, c.ReservedOutput = wire.N(a.InputTokens), wire.N(a.OutputTokens)
+	}
+}
+
+// notAdmitted ends a call that has to go, or whose caller went.
+func (x *exchange) notAdmitted(err error) {
+	var refusal *shaper.Refusal
+	if !errors.As(err, &refusal) {
+		if departure := (*shaper.Departure)(nil); errors.As(err, &departure) {
+			x.shaped(departure.Account)
+		}
+		x.end(x.left(err))
+		return
+	}
+	x.shaped(refusal.Account)
+	x.c.RetryAfter = refusal.RetryAfter
+	if refusal.RetryAfter > 0 {
+		x.w.Header().Set("Retry-After", fmt.Sprintf("%.0f", refusal.RetryAfter.Seconds()))
+	}
+	x.writeError(http.StatusTooManyRequests, "rate_limit_error", "weir: "+refusal.Error())
+	x.end(call.EndRefused, err)
+}
+
+// refused tells the shaper what the endpoint says of its limits, and says
+// whether the answer is a refusal after which the request can be sent again.
+// Nothing has been sent to the client by then.
+func (x *exchange) refused(resp *http.Response) bool {
+	return x.heard(resp.StatusCode, resp.Header) && x.body.rest == nil
+}
+
+// heard is what refused tells and asks.
+func (x *exchange) heard(status int, h http.Header) (again bool) {
+	if x.permit == nil || x.c.Lane == "" {
+		return false
+	}
+	wait, why := call.Asked(status, h, time.Now())
+	return x.permit.Heard(shaper.Answer{Status: status, Wait: wait, Why: why})
+}
+
+// admitAgain lets a refusal go and waits for leave to try again.
+func (x *exchange) admitAgain(resp *http.Response) bool {
+	_, _ = io.CopyN(io.Discard, resp.Body, wholeError) // so that the connection can be used again
+	resp.Body.Close()
+	x.c.Refusals++
+	if err := x.permit.Again(x.r.Context()); err != nil {
+		x.timing.fill(x.c)
+		x.notAdmitted(err)
+		return false
+	}
+	x.c.Again = call.Now()
+	x.shaped(x.permit.Account())
+	return true
+}
+
+// wholeError is how much of a refusal's body is read to its end.
+const wholeError = 64 << 10
+
+// settle gives the permit back with what the call turned out to be.
+func (x *exchange) settle() {
+	if x.permit == nil {
+		return
+	}
+	c := x.c
+	ttft, _ := c.TTFTUpstream()
+	x.permit.Release(shaper.Settlement{
+		Used:        c.Sent.Reached() && (c.Status == 0 || c.Status < http.StatusBadRequest),
+		InputTokens: shaper.Tokens(c.Usage.Input), CachedTokens: shaper.Tokens(c.Usage.CacheRead), OutputTokens: shaper.Tokens(c.Usage.Output),
+		TTFT: ttft,
+	})
+}

@@ -1,0 +1,436 @@
+package proxy
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"weir/generator/sim"
+	"weir/proxy/wire"
+	"weir/shaper"
+	"weir/store/call"
+)
+
+// pipes is a network in memory, which has no time of its own: in a bubble of
+// virtual time real connections would not stand still.
+type pipes struct {
+	conns  chan net.Conn
+	closed chan struct{}
+	once   sync.Once
+}
+
+func newPipes() *pipes { return &pipes{conns: make(chan net.Conn), closed: make(chan struct{})} }
+
+func (p *pipes) Accept() (net.Conn, error) {
+	select {
+	case c := <-p.conns:
+		return c, nil
+	case <-p.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (p *pipes) Close() error   { p.once.Do(func() { close(p.closed) }); return nil }
+func (p *pipes) Addr() net.Addr { return &net.UnixAddr{Name: "memory", Net: "unix"} }
+
+func (p *pipes) dial(ctx context.Context, _, _ string) (net.Conn, error) {
+	here, there := net.Pipe()
+	select {
+	case p.conns <- there:
+		return here, nil
+	case <-p.closed:
+		return nil, net.ErrClosed
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// world is a simulated endpoint, a proxy in front of it and a client, in
+// virtual time.
+type world struct {
+	sim    *sim.Sim
+	shape  *shaper.Shaper
+	client *http.Client
+
+	mu       sync.Mutex
+	arrivals []time.Duration // of requests at the endpoint
+	refused  int             // by the endpoint
+}
+
+// inWorld plays something in a world of virtual time.
+func inWorld(t *testing.T, c sim.Config, rules []string, play func(t *testing.T, w *world)) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &world{shape: &shaper.Shaper{Random: func() float64 { return 0 }}}
+		for _, text := range rules {
+			if _, _, err := w.shape.Change(text); err != nil {
+				t.Fatal(err)
+			}
+		}
+		start := time.Now()
+		c.Log = func(r *sim.Record) {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.arrivals = append(w.arrivals, r.Accepted.Sub(start))
+			if r.Status == http.StatusTooManyRequests {
+				w.refused++
+			}
+		}
+		var err error
+		if w.sim, err = sim.New(c); err != nil {
+			t.Fatal(err)
+		}
+		inner, outer := newPipes(), newPipes()
+		endpoint := &http.Server{Handler: w.sim}
+		p := &Proxy{Upstreams: []Upstream{{Name: "sim", URL: &url.URL{Scheme: "http", Host: "sim"}}}, Shaper: w.shape}
+		if err := p.open(); err != nil {
+			t.Fatal(err)
+		}
+		p.upstreams[0].transport.DialContext = inner.dial
+		w.client = &http.Client{Transport: &http.Transport{DialContext: outer.dial, MaxIdleConnsPerHost: 1000}}
+		var served sync.WaitGroup
+		served.Go(func() { _ = endpoint.Serve(inner) })
+		served.Go(func() { _ = p.Serve(outer) })
+		play(t, w)
+		w.client.CloseIdleConnections()
+		p.Close()
+		endpoint.Close()
+		w.sim.Close()
+		served.Wait()
+		time.Sleep(2 * recordingPause) // the recording looks once more, and goes
+	})
+}
+
+// ask sends one request and gives the answer's status, when it has come whole.
+func (w *world) ask(ctx context.Context, scenario string, prompt, answer int) (status int, retryAfter string, body string) {
+	text := fmt.Sprintf(`{"model":"m","stream":true,"max_tokens":%d,"messages":[{"role":"user","content":%q}]}`, answer, strings.Repeat("word ", prompt))
+	r, err := http.NewRequestWithContext(ctx, "POST", "http://weir/s/"+scenario+"/v1/chat/completions", strings.NewReader(text))
+	if err != nil {
+		return 0, "", ""
+	}
+	resp, err := w.client.Do(r)
+	if err != nil {
+		return 0, "", ""
+	}
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return 0, "", ""
+	}
+	return resp.StatusCode, resp.Header.Get("Retry-After"), string(b)
+}
+
+func TestFiftyRequestsASecondIntoALaneOfTenGiveTenToTheUpstream(t *testing.T) {
+	inWorld(t, sim.Config{}, []string{"scenario=rag rps=10 queue=10000 wait=1h"}, func(t *testing.T, w *world) {
+		ctx, stop := context.WithTimeout(t.Context(), 30*time.Second)
+		defer stop()
+		var all sync.WaitGroup
+		for range 30 * 50 {
+			all.Go(func() { w.ask(ctx, "rag", 10, 4) })
+			time.Sleep(20 * time.Millisecond)
+		}
+		all.Wait()
+		if rate := float64(len(w.arrivals)) / 30; rate < 9.8 || rate > 10.2 {
+			t.Errorf("%.2f requests a second reached the endpoint, want 10.0 ± 0.2", rate)
+		}
+		for i := range w.arrivals[1:] {
+			if gap := w.arrivals[i+1] - w.arrivals[i]; gap < 90*time.Millisecond {
+				t.Errorf("two requests came %v apart, want no burst", gap)
+			}
+		}
+	})
+}
+
+// served is how many answers clients have had in a while whose lane is limited
+// by a rule, and how many calls the endpoint refused.
+func servedIn(t *testing.T, rule string, long time.Duration) (served, refused int) {
+	inWorld(t, sim.Config{HiddenLimit: 8}, []string{rule}, func(t *testing.T, w *world) {
+		ctx, stop := context.WithTimeout(t.Context(), long)
+		defer stop()
+		var mu sync.Mutex
+		var all sync.WaitGroup
+		for i := range 24 {
+			all.Go(func() {
+				for n := 0; ctx.Err() == nil; n++ {
+					if status, _, _ := w.ask(ctx, "rag", 100+(i*37+n*101)%900, 100+(i*53+n*211)%700); status == http.StatusOK {
+						mu.Lock()
+						served++
+						mu.Unlock()
+					}
+				}
+			})
+		}
+		all.Wait()
+		refused = w.refused
+	})
+	return served, refused
+}
+
+func TestAdaptiveReachesTheBestFixedSettingsGoodputBehindAHiddenLimit(t *testing.T) {
+	const long = 2 * time.Minute
+	best, setting := 0, ""
+	for _, rule := range []string{"concurrency=7", "concurrency=8", "concurrency=9"} {
+		if served, refused := servedIn(t, rule+" wait=1h", long); served > best {
+			best, setting = served, rule
+			t.Logf("%s: %d served, %d refused", rule, served, refused)
+		}
+	}
+	served, refused := servedIn(t, "concurrency=adaptive wait=1h", long)
+	t.Logf("adaptive: %d served, %d refused; %s: %d", served, refused, setting, best)
+	if float64(served) < 0.95*float64(best) {
+		t.Errorf("adaptive served %d calls, %s %d: want 95 %%", served, setting, best)
+	}
+}
+
+func TestARefusalIsInTheCallersDialectWithAnHonestRetryAfter(t *testing.T) {
+	for _, api := range []wire.API{wire.Chat, wire.Completions, wire.Responses, wire.Messages, wire.Gemini} {
+		t.Run(string(api), func(t *testing.T) {
+			asked := false
+			s := start(t, upstreamOf(t, func(http.ResponseWriter, *http.Request) { asked = true }), func(p *Proxy) {
+				p.Shaper = &shaper.Shaper{}
+				if _, _, err := p.Shaper.Change("all rpm=1 queue=none"); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := p.Shaper.Admit(t.Context(), shaper.Ask{}); err != nil {
+					t.Fatal(err)
+				}
+			})
+			resp, err := s.post(t, t.Context(), api)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer resp.Body.Close()
+			body, err := io.ReadAll(resp.Body)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if e, ok := wire.For(api).ParseError(body); !ok || !strings.Contains(e.Message, "lane all (rpm=1 queue=none): its queue is full") {
+				t.Errorf("status %d, body %s, read as %+v", resp.StatusCode, body, e)
+			}
+			if after := resp.Header.Get("Retry-After"); resp.StatusCode != 429 || after != "60" && after != "61" {
+				t.Errorf("status %d, Retry-After %q, want 429 and a minute", resp.StatusCode, after)
+			}
+			c := s.call(t, 1)
+			if c.Outcome != call.Refused || c.NoFirstToken != call.AbsentRefused || c.Lane != "all" || c.LaneLimit != "requests" || c.RetryAfter == 0 || asked {
+				t.Errorf("recorded %v: lane %q, limit %q, retry after %v; the endpoint was asked: %v", c.Outcome, c.Lane, c.LaneLimit, c.RetryAfter, asked)
+			}
+		})
+	}
+}
+
+func TestAdaptiveBacksOffWithinTwoSecondsWhenTheHiddenLimitHalves(t *testing.T) {
+	inWorld(t, sim.Config{HiddenLimit: 8}, []string{"concurrency=adaptive wait=1h"}, func(t *testing.T, w *world) {
+		ctx, stop := context.WithCancel(t.Context())
+		var all sync.WaitGroup
+		for range 24 {
+			all.Go(func() {
+				for ctx.Err() == nil {
+					w.ask(ctx, "rag", 500, 200)
+				}
+			})
+		}
+		level := func() int { return *w.shape.Lanes()[0].MostInFlight }
+		time.Sleep(time.Minute)
+		if n := level(); n < 7 || n > 9 {
+			t.Errorf("behind a hidden limit of 8 it has found %d", n)
+		}
+		w.sim.SetHiddenLimit(4)
+		time.Sleep(2 * time.Second)
+		if n := level(); n > 4 {
+			t.Errorf("2 s after the limit has halved %d may be in flight", n)
+		}
+		time.Sleep(10 * time.Second)
+		if l := w.shape.Lanes()[0]; l.InFlight > 5 {
+			t.Errorf("12 s after the limit has halved %d are in flight", l.InFlight)
+		}
+		stop()
+		all.Wait()
+	})
+}
+
+// shapedBy is a proxy with rules in front of an upstream.
+func shapedBy(t *testing.T, rule string, upstream http.HandlerFunc) *sidecar {
+	return start(t, upstreamOf(t, upstream), func(p *Proxy) {
+		p.Shaper = &shaper.Shaper{Random: func() float64 { return 0 }}
+		if _, _, err := p.Shaper.Change(rule); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+const answerInOne = "data: {\"choices\":[{\"delta\":{\"content\":\"hi\"}}]}\n\ndata: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}],\"usage\":{\"prompt_tokens\":5,\"completion_tokens\":1,\"total_tokens\":6}}\n\ndata: [DONE]\n\n"
+
+func TestAPermitIsHeldToTheStreamsEndNotOnlyUntilHeadersAreSent(t *testing.T) {
+	var mu sync.Mutex
+	inside, most := 0, 0
+	first := make(chan struct{})
+	s := shapedBy(t, "concurrency=1", func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		inside++
+		most = max(most, inside)
+		n := inside
+		mu.Unlock()
+		w.Header().Set("Content-Type", "text/event-stream")
+		w.WriteHeader(http.StatusOK)
+		_ = http.NewResponseController(w).Flush()
+		if n == 1 {
+			<-first
+		}
+		mu.Lock()
+		inside--
+		mu.Unlock()
+		io.WriteString(w, answerInOne)
+	})
+	got := make(chan error, 2)
+	post := func() {
+		resp, err := s.post(t, t.Context(), wire.Chat)
+		if err == nil {
+			_, err = io.Copy(io.Discard, resp.Body)
+			resp.Body.Close()
+		}
+		got <- err
+	}
+	go post()
+	go post()
+	// The one has its headers; the other waits, until the first one's stream ends.
+	waitUntil(t, func() bool { return s.Shaper.Lanes()[0].Waiting == 1 })
+	close(first)
+	for range 2 {
+		if err := <-got; err != nil {
+			t.Error(err)
+		}
+	}
+	if most != 1 {
+		t.Errorf("%d were at the endpoint at once, want 1", most)
+	}
+	c := s.call(t, 2)
+	if c.Lane != "all" || c.LaneLimit != "in flight" || c.QueuePosition != 1 {
+		t.Errorf("the second: lane %q, limit %q, position %d", c.Lane, c.LaneLimit, c.QueuePosition)
+	}
+	parts, _ := c.Account()
+	if queued, ok := c.Queued(); !ok || queued != parts.Queue || queued == 0 {
+		t.Errorf("queued %v, in the account %v", queued, parts.Queue)
+	}
+}
+
+// waitUntil waits for something that will be.
+func waitUntil(t *testing.T, so func() bool) {
+	t.Helper()
+	for range 2000 {
+		if so() {
+			return
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	t.Fatal("it did not come to be")
+}
+
+func TestARefusedCallIsSentAgainAndTheClientSeesOnlyTheAnswer(t *testing.T) {
+	var mu sync.Mutex
+	var bodies []string
+	s := shapedBy(t, "all concurrency=5 retry=2", func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		mu.Lock()
+		bodies = append(bodies, string(body))
+		n := len(bodies)
+		mu.Unlock()
+		if n < 3 {
+			w.Header().Set("Retry-After-Ms", "30")
+			w.Header().Set("X-Attempt", fmt.Sprint(n))
+			w.WriteHeader(http.StatusTooManyRequests)
+			io.WriteString(w, `{"error":{"message":"slow down","type":"rate_limit_error"}}`)
+			return
+		}
+		w.Header().Set("Content-Type", "text/event-stream")
+		io.WriteString(w, answerInOne)
+	})
+	resp, err := s.post(t, t.Context(), wire.Chat)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if got, err := io.ReadAll(resp.Body); err != nil || resp.StatusCode != http.StatusOK || string(got) != answerInOne || resp.Header.Get("X-Attempt") != "" {
+		t.Errorf("status %d, headers %v, body %q, error %v", resp.StatusCode, resp.Header, got, err)
+	}
+	if len(bodies) != 3 || bodies[0] == "" || bodies[0] != bodies[1] || bodies[1] != bodies[2] {
+		t.Errorf("the endpoint got %q", bodies)
+	}
+	c := s.call(t, 1)
+	if c.Outcome != call.OK || c.Refusals != 2 || !c.Again.Reached() || c.Again <= c.Admitted || c.HoldReason != "429" || c.Held == 0 {
+		t.Errorf("recorded %v, %d refusals, again %v after admitted %v, held %v for %q", c.Outcome, c.Refusals, c.Again, c.Admitted, c.Held, c.HoldReason)
+	}
+	if parts, ok := c.Account(); !ok || parts.Attempts != time.Duration(c.Again-c.Admitted) {
+		t.Errorf("account %+v: want the attempts' time as its own part", parts)
+	}
+}
+
+func TestTheLastRefusalReachesTheClientAsItIs(t *testing.T) {
+	n := 0
+	s := shapedBy(t, "all concurrency=5 retry=1", func(w http.ResponseWriter, _ *http.Request) {
+		n++
+		w.Header().Set("Retry-After-Ms", "10")
+		w.WriteHeader(http.StatusTooManyRequests)
+		fmt.Fprintf(w, `{"error":{"message":"no %d","type":"rate_limit_error"}}`, n)
+	})
+	resp, err := s.post(t, t.Context(), wire.Chat)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, _ := io.ReadAll(resp.Body)
+	if resp.StatusCode != 429 || !strings.Contains(string(body), "no 2") || n != 2 {
+		t.Errorf("status %d, body %s after %d attempts", resp.StatusCode, body, n)
+	}
+	if c := s.call(t, 1); c.Outcome != call.RateLimited || c.Refusals != 1 {
+		t.Errorf("recorded %v and %d refusals before it", c.Outcome, c.Refusals)
+	}
+}
+
+func TestAWaiterWhoLeavesIsRecordedAndNeverSent(t *testing.T) {
+	asked := 0
+	s := shapedBy(t, "all rpm=1 wait=10m", func(w http.ResponseWriter, _ *http.Request) { asked++; io.WriteString(w, answerInOne) })
+	if resp, err := s.post(t, t.Context(), wire.Chat); err != nil {
+		t.Fatal(err)
+	} else {
+		io.Copy(io.Discard, resp.Body)
+		resp.Body.Close()
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	gone := make(chan struct{})
+	go func() {
+		defer close(gone)
+		if resp, err := s.post(t, ctx, wire.Chat); err == nil {
+			resp.Body.Close()
+			t.Error("it was answered")
+		}
+	}()
+	waitUntil(t, func() bool { return s.Shaper.Lanes()[0].Waiting == 1 })
+	cancel()
+	<-gone
+	c := s.call(t, 2)
+	if c.Outcome != call.ClientGone || c.Admitted.Reached() || asked != 1 || c.Lane != "all" || c.LaneLimit != "requests" {
+		t.Errorf("recorded %v, admitted %v, lane %q, limit %q; the endpoint was asked %d times", c.Outcome, c.Admitted, c.Lane, c.LaneLimit, asked)
+	}
+	waitUntil(t, func() bool { return s.Shaper.Lanes()[0].Waiting == 0 })
+}
+
+func TestListsOfModelsDoNotWaitInLanes(t *testing.T) {
+	s := shapedBy(t, "all rpm=1 queue=none", func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, `{"data":[]}`) })
+	for range 3 {
+		resp, err := s.client.Get(s.url + "/v1/models")
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if resp.StatusCode != http.StatusOK {
+			t.Errorf("status %d", resp.StatusCode)
+		}
+	}
+}

@@ -1,0 +1,152 @@
+package shaper
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+)
+
+// waitFor has n calls wait behind a lane that nobody passes, each of a session
+// of its own, and gives what ends them.
+func waitFor(b *testing.B, s *Shaper, n int) (end func()) {
+	b.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	var all sync.WaitGroup
+	for i := range n {
+		all.Go(func() {
+			if p, err := s.Admit(ctx, Ask{Scenario: fmt.Sprint("s", i%4), Session: fmt.Sprint(i), InputTokens: 1000}); err == nil {
+				p.Release(Settlement{})
+			}
+		})
+	}
+	for {
+		s.mu.Lock()
+		waiting := 0
+		for _, ln := range s.lines {
+			waiting += ln.n
+		}
+		s.mu.Unlock()
+		if waiting == n {
+			return func() { cancel(); all.Wait() }
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// BenchmarkAdmit is what a call costs that need not wait: admitted and released
+// again, by the number of its lanes.
+func BenchmarkAdmit(b *testing.B) {
+	for _, row := range []struct {
+		name  string
+		rules []string
+	}{
+		{"no lane", nil},
+		{"one lane", []string{"concurrency=1000 rps=1000000000"}},
+		{"three lanes with tokens", []string{"all concurrency=1000 rps=1000000000", "scenario=rag tpm=1e15", "key=each concurrency=100"}},
+	} {
+		b.Run(row.name, func(b *testing.B) {
+			s := newShaper(b, row.rules...)
+			ctx := b.Context()
+			b.ReportAllocs()
+			for b.Loop() {
+				p, err := s.Admit(ctx, Ask{Scenario: "rag", Upstream: "openai", Model: "gpt", Key: "0a1b2c3d", Session: "s", InputTokens: 1000, OutputTokens: 100})
+				if err != nil {
+					b.Fatal(err)
+				}
+				p.Release(Settlement{Used: true})
+			}
+		})
+	}
+}
+
+// parked has n calls wait behind a lane that one call fills, without anybody who
+// waits for them, and gives that one.
+func parked(b *testing.B, n int) (s *Shaper, held *Permit) {
+	b.Helper()
+	s = newShaper(b, "concurrency=1 queue=1000000 wait=10h")
+	held, err := s.Admit(b.Context(), Ask{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := range n {
+		join(s, Ask{Scenario: fmt.Sprint("s", i%4), Session: fmt.Sprint(i), InputTokens: 1000})
+	}
+	return s, held
+}
+
+// join is the part of Admit that is done under the lock.
+func join(s *Shaper, a Ask) *waiter {
+	p := &Permit{s: s, ask: a}
+	now := s.now()
+	p.line, p.arrived = s.line(&p.ask, now), now
+	blocked := s.blocked(p.line.path, now)
+	if s.hopeless(p.line, now, now+p.line.wait, false) != nil {
+		panic("it may not wait")
+	}
+	w := s.park(p, blocked, now, false)
+	s.open(p.line.at)
+	s.run(now)
+	return w
+}
+
+// BenchmarkAdmitWaiting is what a call costs that goes through a queue of ten
+// thousand: it joins the queue, another one ends, and the best is admitted.
+func BenchmarkAdmitWaiting(b *testing.B) {
+	for _, sessions := range []int{1, 100, 20_000} {
+		b.Run(fmt.Sprint(sessions, " sessions come"), func(b *testing.B) {
+			s, held := parked(b, 10_000)
+			lane := s.lanes[laneKey{all, all}]
+			b.ReportAllocs()
+			n := 0
+			for b.Loop() {
+				n++
+				s.mu.Lock()
+				join(s, Ask{Scenario: "s1", Session: fmt.Sprint(n % sessions), InputTokens: 1000})
+				best := lane.queue.best().first.permit
+				s.giveBack(held, Settlement{Used: true}, s.now())
+				s.mu.Unlock()
+				if !best.held || lane.waiters() != 10_000 {
+					b.Fatal("the first was not admitted")
+				}
+				held = best
+			}
+		})
+	}
+}
+
+// BenchmarkLeave is what it costs that one joins a queue of ten thousand and
+// leaves it.
+func BenchmarkLeave(b *testing.B) {
+	s, _ := parked(b, 10_000)
+	for b.Loop() {
+		s.mu.Lock()
+		s.drop(join(s, Ask{Scenario: "s1", Session: "new"}), s.now())
+		s.mu.Unlock()
+	}
+}
+
+// BenchmarkWaiters is the memory of ten thousand calls that wait, each in its
+// goroutine; the goroutines' stacks are told apart, for who has calls has those
+// anyway.
+func BenchmarkWaiters(b *testing.B) {
+	for b.Loop() {
+		s := newShaper(b, "concurrency=1 queue=1000000 wait=10h")
+		if _, err := s.Admit(b.Context(), Ask{}); err != nil {
+			b.Fatal(err)
+		}
+		var before, after runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&before)
+		end := waitFor(b, s, 10_000)
+		runtime.GC()
+		runtime.ReadMemStats(&after)
+		b.ReportMetric(float64(after.HeapAlloc-before.HeapAlloc)/1e6, "MB-heap")
+		b.ReportMetric(float64(after.StackInuse-before.StackInuse)/1e6, "MB-stacks")
+		end()
+	}
+}

@@ -1,0 +1,114 @@
+package shaper
+
+import (
+	"fmt"
+	"time"
+)
+
+// Refusal says that a call may not be sent now.
+type Refusal struct {
+	Reason     string
+	Account    Account
+	RetryAfter time.Duration // when it is worth asking again; 0 when unknown
+}
+
+func (r *Refusal) Error() string {
+	if r.RetryAfter > 0 {
+		return fmt.Sprintf("refused: %s; try again in %s", r.Reason, r.RetryAfter)
+	}
+	return "refused: " + r.Reason
+}
+
+// Departure says that the caller left while its call waited.
+type Departure struct {
+	Account Account
+	Err     error // the context's
+}
+
+func (d *Departure) Error() string { return "left while waiting: " + d.Err.Error() }
+
+func (d *Departure) Unwrap() error { return d.Err }
+
+// hopeless says why a call had better not wait: a queue that is full, or a wait
+// that would pass its deadline.
+func (s *Shaper) hopeless(ln *line, now, deadline time.Duration, first bool) *Refusal {
+	for _, l := range ln.path {
+		longest := l.limit.Queue
+		if longest == 0 {
+			longest = defaultQueue
+		}
+		if !l.endpoint && !first && l.waiters() >= max(longest, 0) {
+			return s.refuse(ln, l, l.full, "its queue is full", now, 0)
+		}
+	}
+	wait, at, limit := s.expect(ln, now, first)
+	if now+wait >= deadline {
+		return s.refuse(ln, at, limit, fmt.Sprintf("it would have to wait for %s, and may for %s", about(wait), about(max(deadline-now, 0))), now, wait-(deadline-now))
+	}
+	return nil
+}
+
+// expect is how long a call of a line would have to wait, if it joined now, and
+// what for.
+func (s *Shaper) expect(ln *line, now time.Duration, first bool) (wait time.Duration, at *lane, limit string) {
+	for _, l := range ln.path {
+		ahead := 0
+		if !first {
+			ahead = l.ahead(ln)
+		}
+		if w, by := l.expect(now, ahead); at == nil || w > wait {
+			wait, at, limit = w, l, by
+		}
+	}
+	return wait, at, limit
+}
+
+// ahead is how many calls go before one that joins a line, about: all of the
+// higher classes, and of its own class those before it in its line and as many
+// of each other line.
+func (l *lane) ahead(ln *line) int {
+	n := 0
+	for c := range ln.class - 1 {
+		n += l.waiting[c]
+	}
+	same := l.waiting[ln.class-1]
+	return n + min(same, (ln.n+1)*max(l.queue.n, 1))
+}
+
+// refuse makes a refusal, by a lane and a limit. after is when it is worth asking
+// again; 0 stands for when the next place will be free.
+func (s *Shaper) refuse(ln *line, at *lane, limit, why string, now, after time.Duration) *Refusal {
+	for _, l := range ln.path {
+		l.refused++
+	}
+	if after <= 0 {
+		wait, longest, _ := s.expect(ln, now, false)
+		after = wait / time.Duration(longest.waiters()+1)
+	}
+	return &Refusal{
+		Reason:     at.describe() + ": " + why,
+		Account:    Account{Lane: at.name, Limit: limit},
+		RetryAfter: max(after, 0).Truncate(time.Second) + time.Second, // whole seconds, as the header wants, and later rather than too soon
+	}
+}
+
+// describe names a lane and its limit, as "lane scenario=rag (rps=2)".
+func (l *lane) describe() string {
+	if l.endpoint {
+		return l.name
+	}
+	return fmt.Sprintf("lane %s (%s)", l.name, l.limit)
+}
+
+// about is a time as one says it.
+func about(d time.Duration) string {
+	switch {
+	case d >= 10*time.Second:
+		d = d.Round(time.Second)
+	case d >= time.Second:
+		d = d.Round(100 * time.Millisecond)
+	default:
+		d = d.Round(time.Millisecond)
+	}
+	return spell(d)
+}

@@ -1,0 +1,69 @@
+package call
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+// laneRefused is a call that weir's shaper refused.
+func laneRefused(lane, limit string, wait time.Duration) *Call {
+	c := &Call{Outcome: Refused, Upstream: "main", ErrorMessage: "refused: lane " + lane + ": its queue is full"}
+	if wait > 0 {
+		c.ErrorMessage = "refused: lane " + lane + ": it would have to wait for " + wait.String() + ", and may for 1s; try again in 3s"
+		c.RetryAfter = 3 * time.Second
+	}
+	c.Shaping = Shaping{Lane: lane, LaneLimit: limit}
+	return c
+}
+
+// waited is a call that went well after the endpoint's word had held it.
+func waited(held, ttft time.Duration) *Call {
+	c := &Call{Side: Proxy, Outcome: OK, Streamed: true, Upstream: "main", Shaping: Shaping{Lane: "all", Held: held, HoldReason: "429"}}
+	c.Arrived = t0
+	c.FirstToken = Mark{t0 + Instant(ttft), t0 + Instant(ttft)}
+	c.Done = c.FirstToken.Received
+	return c
+}
+
+func TestWhatTheShaperDidIsExplained(t *testing.T) {
+	for _, row := range []told{
+		{"at its rate", laneRefused("scenario=rag", "requests", 12*time.Second), "the lane scenario=rag is at its rate of requests; it would have waited 12s.", "weir limit scenario=rag rps=…, or wait"},
+		{"at its tokens", laneRefused("all", "tokens", 0), "the lane all is at its budget of tokens.", "weir limit all tpm=…"},
+		{"at its input tokens", laneRefused("model=gpt-*", "input tokens", 0), "budget of input tokens", "weir limit model=gpt-* input_tpm=…"},
+		{"at its output tokens", laneRefused("all", "output tokens", 0), "budget of output tokens", "output_tpm=…"},
+		{"at its calls in flight", laneRefused("upstream=main key=00c0ffee", "in flight", 0), "number of calls in flight", "weir limit upstream=main key=00c0ffee concurrency=…"},
+		{"the queue was full when it came", laneRefused("all", "", 0), "the lane all is at its limit.", "queue=…"},
+		{"held by the endpoint", with(laneRefused("endpoint main sim-small", "hold", 30*time.Second), func(c *Call) { c.HoldReason = "requests used up" }),
+			"because the endpoint asks to wait (requests used up) and the lane endpoint main sim-small does; it would have waited 30s.", "weir limit upstream=main hold=off"},
+		{"a wait that the endpoint asked for is not the model's", waited(4*time.Second, 5*time.Second), "waited 4s because the endpoint had asked to wait (429)", "weir limit all rps=…"},
+		{"a wait of less than a tenth is passed over", waited(time.Second, 20*time.Second), "", ""},
+		{"no wait", waited(0, time.Second), "", ""},
+	} {
+		t.Run(row.sentence, func(t *testing.T) {
+			what, next := row.call.Explain()
+			if row.what == "" && what != "" || !strings.Contains(what, row.what) || !strings.Contains(next, row.next) {
+				t.Errorf("said %q → %q, want %q → %q", what, next, row.what, row.next)
+			}
+		})
+	}
+}
+
+func TestOnlyLoadIsARefusalForLoad(t *testing.T) {
+	for _, row := range []struct {
+		sentence string
+		call     *Call
+		want     bool
+	}{
+		{"429", answered("", 429, `{"error":{"message":"slow down"}}`), true},
+		{"503", answered("", 503, `{"error":{"message":"busy"}}`), true},
+		{"529", answered("", 529, `{"error":{"message":"overloaded"}}`), true},
+		{"429 for want of credit", answered("", 429, `{"error":{"message":"You exceeded your current quota","code":"insufficient_quota"}}`), false},
+		{"500", answered("", 500, `{}`), false},
+		{"weir's own refusal", &Call{Outcome: Refused, Status: 429}, false},
+	} {
+		if got := row.call.RefusedForLoad(); got != row.want {
+			t.Errorf("%s: %v, want %v", row.sentence, got, row.want)
+		}
+	}
+}

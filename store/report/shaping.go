@@ -1,0 +1,123 @@
+package report
+
+import (
+	"fmt"
+	"time"
+
+	"weir/store/call"
+)
+
+// Shaping is what weir's shaper did with the calls of a row.
+type Shaping struct {
+	// QueueShare is the queue's share of the TTFT that callers felt: the sum of
+	// the one over the sum of the other, of the successful calls of the proxy
+	// that have both.
+	QueueShare Num `json:"queue_share"`
+
+	Resent   int `json:"resent_calls"`      // that weir sent again, because the endpoint had refused them
+	Refusals int `json:"endpoint_refusals"` // the answers that refused them
+}
+
+// shapingSums gather a row's Shaping.
+type shapingSums struct {
+	queued, felt     time.Duration
+	resent, refusals int
+}
+
+// add counts a call, whatever its outcome.
+func (s *shapingSums) add(c *call.Call) {
+	if c.Refusals > 0 {
+		s.resent++
+		s.refusals += c.Refusals
+	}
+}
+
+// addTTFT counts the TTFT of a call that went well.
+func (s *shapingSums) addTTFT(c *call.Call) {
+	felt, ok := c.TTFTFelt()
+	queue, known := queued(c)
+	if !ok || !known || felt <= 0 {
+		return
+	}
+	s.felt += felt
+	s.queued += min(queue, felt)
+}
+
+func (s *shapingSums) figures() Shaping {
+	return Shaping{QueueShare: share(int64(s.queued), int64(s.felt)), Resent: s.resent, Refusals: s.refusals}
+}
+
+// worthAColumn is the share of the queue from which on text shows it.
+const worthAColumn = 0.01
+
+// queueCounts says whether any row's queue has a share worth showing.
+func (r *Report) queueCounts() bool {
+	for _, row := range r.allRows() {
+		if row.Shaping.QueueShare.V >= worthAColumn {
+			return true
+		}
+	}
+	return false
+}
+
+// resent is the sentence about calls that were sent again; empty for none.
+func (r *Report) resent() string {
+	s := r.Total.Shaping
+	if s.Resent == 0 {
+		return ""
+	}
+	verb := "were"
+	if s.Resent == 1 {
+		verb = "was"
+	}
+	return fmt.Sprintf("%s %s sent again after %s", count(s.Resent, "call"), verb, count(s.Refusals, "refusal"))
+}
+
+// bound is what is known of calls that weir's shaper refused: the lane, and
+// the limit of it that they waited for.
+type bound struct{ lane, limit string }
+
+// boundOf is empty for a call that was not refused by a lane.
+func boundOf(c *call.Call) bound {
+	if c.Outcome != call.Refused {
+		return bound{}
+	}
+	return bound{c.Lane, c.LaneLimit}
+}
+
+// waits gather how long refused calls would have waited.
+type waits struct {
+	sum, longest time.Duration
+	n            int
+}
+
+func (w *waits) add(d time.Duration) {
+	w.sum += d
+	w.longest = max(w.longest, d)
+	w.n++
+}
+
+func (w *waits) mean() Num {
+	if w.n == 0 {
+		return Num{}
+	}
+	return Ms(w.sum / time.Duration(w.n))
+}
+
+func (w *waits) most() Num { return msIf(w.longest, w.n > 0) }
+
+// laneText says by which lane and limit calls were refused, and how long they
+// would have waited; empty where no lane refused.
+func (f *Failure) laneText() string {
+	if f.Lane == "" {
+		return ""
+	}
+	text := "lane " + plain(f.Lane)
+	if f.Limit != "" {
+		text += ", limit: " + plain(f.Limit)
+	}
+	if f.WouldWait.Known {
+		text += fmt.Sprintf("; would have waited %s, at most %s", ms(f.WouldWait), ms(f.WouldWaitMost))
+	}
+	return text
+}
