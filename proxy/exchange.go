@@ -216,7 +216,7 @@ func (x *exchange) describe() {
 	}
 	c.Provider = provider(c.Host, c.API)
 	if upgradeOf(r.Header) != "" {
-		c.Purpose = purposeConnection
+		c.Purpose = call.PurposeConnection
 		if c.Session == "" {
 			c.Session, c.SessionFrom = client.Session(r.Header, &c.Request)
 		} else {

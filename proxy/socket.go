@@ -55,9 +55,6 @@ func newSocket(x *exchange, resp *http.Response) *socket {
 	}
 }
 
-// purposeConnection is what a call is for that carries others.
-const purposeConnection = "connection"
-
 // copyAsks passes on what the client says, until its end. What it asks for is
 // known before the upstream can answer, and the last of a request's bytes wait
 // until the shaper lets the call go: without them it is none.

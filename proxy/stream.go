@@ -106,6 +106,10 @@ func (x *exchange) answer(resp *http.Response) {
 		x.tunnel(resp)
 		return
 	}
+	if x.lacksWebSocket(resp) {
+		x.answerUpgradeRequired(resp)
+		return
+	}
 	h := x.w.Header()
 	for name, values := range resp.Header {
 		h[name] = values

@@ -3,12 +3,14 @@ package proxy
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
 	"sync"
 	"sync/atomic"
 
+	"weir/proxy/wire"
 	"weir/store/call"
 )
 
@@ -22,6 +24,41 @@ func upgradeOf(h http.Header) string {
 		}
 	}
 	return ""
+}
+
+// lacksWebSocket says that the upstream has no WebSocket where the client asks
+// for one: it does not know the path, or the method, or has taken no notice of
+// the upgrade. Other statuses speak of the key, the account, the request or the
+// moment, and are the client's to hear.
+func (x *exchange) lacksWebSocket(resp *http.Response) bool {
+	if x.unseen || x.c.API != wire.Responses || !strings.EqualFold(upgradeOf(x.r.Header), "websocket") {
+		return false
+	}
+	switch status := resp.StatusCode; status {
+	case http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusNotImplemented:
+		return true
+	default:
+		return status >= 200 && status < 300
+	}
+}
+
+// answerUpgradeRequired tells the client in the one status that it takes as
+// final that there is no WebSocket. Codex would else try 7 times before it goes
+// on without one. The call keeps the status that the upstream gave.
+func (x *exchange) answerUpgradeRequired(resp *http.Response) {
+	if resp.StatusCode >= http.StatusBadRequest { // a 200 may be a stream without an end
+		said, _ := io.ReadAll(io.LimitReader(resp.Body, largeRead))
+		at := call.Now()
+		x.kept.response(said)
+		x.unread.add(len(said), at, 0) // it reaches nobody
+		x.observe(said)
+	}
+	x.p.note("an upstream has no WebSocket: weir answers 426, and clients go on without one", "upstream", x.up.Name, "status", resp.StatusCode)
+	x.w.Header().Set("Connection", "Upgrade")
+	x.w.Header().Set("Upgrade", "HTTP/1.1") // what is to be had here, as RFC 9110 wants it said
+	x.writeError(http.StatusUpgradeRequired, "invalid_request_error",
+		fmt.Sprintf("weir: the upstream %s has no WebSocket here (it answered %d): send the request by POST", x.up.Name, resp.StatusCode))
+	x.end(call.EndClean, nil)
 }
 
 // tunnel joins the two ends of a connection that switched protocols, until

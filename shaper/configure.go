@@ -100,6 +100,9 @@ func (s *Shaper) configure(rules []Rule) {
 	}
 	slices.SortFunc(waiting, func(a, b *line) int { return int(a.first.seq) - int(b.first.seq) })
 	for _, ln := range waiting {
+		for w := ln.first; w != nil; w = w.next {
+			w.permit.account = s.account(w.permit, ln.at, now)
+		}
 		if ln.at != nil {
 			ln.at.queue.remove(ln)
 		}

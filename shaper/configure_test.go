@@ -178,3 +178,38 @@ func TestLanesOfSessionsThatAreOverAreForgotten(t *testing.T) {
 		}
 	})
 }
+
+func TestAStreamIsTakenOutOfAnEndpointsLaneThatItNoLongerPasses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newShaper(t, "scenario=rag rps=1")
+		p := admit(t, s, Ask{Scenario: "rag", Model: "m"})
+		change(t, s, "scenario=rag hold=off")
+		p.Release(Settlement{Used: true})
+		for _, l := range s.Lanes() {
+			if l.InFlight != 0 {
+				t.Errorf("left behind: %+v", l)
+			}
+		}
+	})
+}
+
+// A waiter's endpoint counts from when the waiter came under it.
+func TestAHoldIsCountedAcrossAChangeOfRules(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newShaper(t, "concurrency=1 wait=1h")
+		holder := admit(t, s, Ask{})
+		holder.Heard(Answer{429, 20 * time.Second, "429"})
+		var all sync.WaitGroup
+		all.Go(func() {
+			p := admit(t, s, Ask{})
+			if a := p.Account(); a.Held != 20*time.Second {
+				t.Errorf("held for %v, want 20s", a.Held)
+			}
+			p.Release(Settlement{})
+		})
+		time.Sleep(5 * time.Second)
+		change(t, s, "concurrency=2")
+		all.Wait()
+		holder.Release(Settlement{})
+	})
+}

@@ -166,3 +166,25 @@ func TestARetryStopsAtTheDeadlineAndWhenTheCallerLeaves(t *testing.T) {
 		}
 	})
 }
+
+func TestEveryHoldOfOneWaitIsCounted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newShaper(t, "concurrency=1")
+		holder := admit(t, s, Ask{})
+		var all sync.WaitGroup
+		all.Go(func() {
+			p := admit(t, s, Ask{})
+			if a := p.Account(); a.Held != 5*time.Second || a.HoldReason != "529" || a.Limit != limitInFlight {
+				t.Errorf("account %+v, want 2 s and 3 s held, the last for 529, and then the slot waited for", a)
+			}
+			p.Release(Settlement{})
+		})
+		synctest.Wait()
+		holder.Heard(Answer{429, 2 * time.Second, "429"})
+		time.Sleep(10 * time.Second)
+		holder.Heard(Answer{529, 3 * time.Second, "529"})
+		time.Sleep(10 * time.Second)
+		holder.Release(Settlement{})
+		all.Wait()
+	})
+}

@@ -149,15 +149,25 @@ func TestSharesOfScenarios(t *testing.T) {
 }
 
 func TestWhoComesNewSharesFromThenOn(t *testing.T) {
+	for _, by := range []string{"session", "scenario"} {
+		t.Run(by, func(t *testing.T) { newcomer(t, by == "scenario") })
+	}
+}
+
+func newcomer(t *testing.T, byScenario bool) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newShaper(t, "rps=10 wait=1h")
 		var mu sync.Mutex
 		var order []string
 		var all sync.WaitGroup
 		queue := func(session string, n int) {
+			a := Ask{Session: session}
+			if byScenario {
+				a = Ask{Scenario: session}
+			}
 			for range n {
 				all.Go(func() {
-					p := admit(t, s, Ask{Session: session})
+					p := admit(t, s, a)
 					mu.Lock()
 					order = append(order, session)
 					mu.Unlock()
@@ -181,6 +191,20 @@ func TestWhoComesNewSharesFromThenOn(t *testing.T) {
 		}
 		if n < 19 || n > 21 {
 			t.Errorf("of the first 40 that were admitted after it came, the new session had %d, want 20", n)
+		}
+	})
+}
+
+// A new session among greedy ones is not taken for the last of all who wait.
+func TestTheWaitIsExpectedByFairTurnsNotByTheQueuesLength(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newShaper(t, "rps=1 wait=20s")
+		fill(t, s, 20, Ask{Session: "greedy"})
+		start := time.Now()
+		refusal(t, s, Ask{Session: "greedy"})
+		admit(t, s, Ask{Session: "polite"}).Release(Settlement{})
+		if got := since(start); got > 3*time.Second {
+			t.Errorf("it waited %v behind a greedy session", got)
 		}
 	})
 }

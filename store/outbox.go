@@ -54,7 +54,7 @@ type Outbox struct {
 
 // newOutbox is nil where the environment configures no collector.
 func newOutbox(ctx context.Context, db *DB, r *Recorder, res *resource.Resource, o TracingOptions) (*Outbox, error) {
-	target, protocol := otlpTarget(o.Env)
+	target, protocol := otlpTarget(o.Env, "TRACES")
 	if target == "" {
 		return nil, nil
 	}
@@ -65,7 +65,7 @@ func newOutbox(ctx context.Context, db *DB, r *Recorder, res *resource.Resource,
 	case "http/protobuf", "":
 		client = otlptracehttp.NewClient(otlptracehttp.WithRetry(otlptracehttp.RetryConfig{Enabled: false}))
 	default:
-		return nil, fmt.Errorf("OTEL_EXPORTER_OTLP_PROTOCOL=%s: want grpc or http/protobuf", protocol)
+		return nil, unknownProtocol(protocol)
 	}
 	run, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	b := &Outbox{
@@ -90,9 +90,13 @@ func newOutbox(ctx context.Context, db *DB, r *Recorder, res *resource.Resource,
 	return b, nil
 }
 
-// otlpTarget reads where spans are to be sent, by the variables of the
-// OpenTelemetry specification; empty for nowhere.
-func otlpTarget(env func(string) (string, bool)) (target, protocol string) {
+func unknownProtocol(protocol string) error {
+	return fmt.Errorf("OTEL_EXPORTER_OTLP_PROTOCOL=%s: want grpc or http/protobuf", protocol)
+}
+
+// otlpTarget reads where a signal, TRACES or METRICS, is to be sent, by the
+// variables of the OpenTelemetry specification; empty for nowhere.
+func otlpTarget(env func(string) (string, bool), signal string) (target, protocol string) {
 	get := func(names ...string) string {
 		for _, name := range names {
 			if v, ok := env(name); ok && v != "" {
@@ -101,11 +105,11 @@ func otlpTarget(env func(string) (string, bool)) (target, protocol string) {
 		}
 		return ""
 	}
-	if strings.EqualFold(get("OTEL_SDK_DISABLED"), "true") || get("OTEL_TRACES_EXPORTER") == "none" {
+	if strings.EqualFold(get("OTEL_SDK_DISABLED"), "true") || get("OTEL_"+signal+"_EXPORTER") == "none" {
 		return "", ""
 	}
-	return get("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"),
-		get("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
+	return get("OTEL_EXPORTER_OTLP_"+signal+"_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"),
+		get("OTEL_EXPORTER_OTLP_"+signal+"_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
 }
 
 // Sent is how many spans the collector took, Failed how many attempts to send

@@ -17,6 +17,8 @@ type Tracing struct {
 	Provider *sdktrace.TracerProvider
 	Recorder *Recorder
 	Outbox   *Outbox // nil when no collector is configured
+
+	resource *resource.Resource
 }
 
 // TracingOptions say whose spans they are.
@@ -45,7 +47,7 @@ func NewTracing(ctx context.Context, db *DB, o TracingOptions) (*Tracing, error)
 	if err != nil {
 		return nil, err
 	}
-	t := &Tracing{Recorder: recorder}
+	t := &Tracing{Recorder: recorder, resource: res}
 	if t.Outbox, err = newOutbox(ctx, db, recorder, res, o); err != nil {
 		return nil, errors.Join(err, recorder.Shutdown(ctx))
 	}

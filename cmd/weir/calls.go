@@ -55,6 +55,7 @@ tab-separated rows, with figures in milliseconds and a head.
 	fl.BoolVar(&f.content, "content", false, "one call with its request and response, where they were kept")
 	fl.StringVar(&f.forget, "forget", "", "delete what was kept of calls: those of the last 30m or so, one by its id, or all; their figures stay")
 	fl.IntVarP(&f.limit, "limit", "n", 20, "how many; 0: all")
+	onceOnly(fl, "forget")
 	return c
 }
 

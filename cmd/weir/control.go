@@ -36,6 +36,7 @@ type upstreamSaid struct {
 	URL    string   `json:"url"`
 	Prefix string   `json:"prefix"`
 	Models []string `json:"models"`
+	Hosts  []string `json:"hosts"` // that it stands for in the forward door
 }
 
 // tagChange is what is sent to set the default scenario, and tagChanged what
@@ -64,7 +65,7 @@ func (s *stack) status(at net.Addr, p *proxy.Proxy) status {
 	}
 	for _, u := range p.Upstreams {
 		said.Upstreams = append(said.Upstreams, upstreamSaid{
-			Name: u.Name, URL: u.URL.String(), Prefix: u.Prefix, Models: append([]string{}, u.Models...),
+			Name: u.Name, URL: u.URL.String(), Prefix: u.Prefix, Models: append([]string{}, u.Models...), Hosts: append([]string{}, u.Hosts...),
 		})
 	}
 	return said
@@ -133,6 +134,14 @@ func controlHandler(said status, p *proxy.Proxy, book *rulebook, flush func(cont
 		now := said
 		now.Scenario = p.Tagged()
 		answer(w, now)
+	})
+	mux.HandleFunc("GET /forward", func(w http.ResponseWriter, _ *http.Request) {
+		forward, err := sayForward(p)
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusNotFound)
+			return
+		}
+		answer(w, forward)
 	})
 	mux.HandleFunc("PUT /tag", func(w http.ResponseWriter, r *http.Request) {
 		var change tagChange

@@ -266,7 +266,7 @@ func TestAddressesAreUnderstoodAsTheyAreWritten(t *testing.T) {
 
 func TestARunningProxyIsUsedForWhatItServes(t *testing.T) {
 	one := func(name, url, prefix string, models ...string) upstreamSaid {
-		return upstreamSaid{name, url, prefix, models}
+		return upstreamSaid{Name: name, URL: url, Prefix: prefix, Models: models}
 	}
 	gateway := one("gw", "http://gateway:4000", "")
 	for _, row := range []struct {
@@ -320,6 +320,46 @@ func TestARunningProxyIsUsedForWhatItServes(t *testing.T) {
 		}
 		if openAIs := strings.Contains(row.upstreams[0].URL, "openai.com"); d.webSocket != openAIs {
 			t.Errorf("%s: WebSockets: %v", row.sentence, d.webSocket)
+		}
+	}
+}
+
+func TestARunningForwardProxyIsUsedForWhatItMeasures(t *testing.T) {
+	anthropic := upstreamSaid{Name: "a", URL: "https://api.anthropic.com"}
+	local := upstreamSaid{Name: "l", URL: "http://local:8000", Hosts: []string{"api.*.com"}}
+	for _, row := range []struct {
+		sentence  string
+		upstreams []upstreamSaid
+		hosts     []string // nil: the known providers'
+		command   string
+		asked     string
+		env       []string
+		want      bool
+	}{
+		{"the known hosts → any command", []upstreamSaid{anthropic}, nil, "python", "", nil, true},
+		{"no upstream at all", nil, nil, "claude", "", nil, true},
+		{"other hosts than the command's", []upstreamSaid{anthropic}, []string{"api.example"}, "gemini", "", nil, false},
+		{"other hosts, but the upstream's own", []upstreamSaid{anthropic}, []string{"api.example"}, "claude", "", nil, true},
+		{"one of several is passed unseen", []upstreamSaid{anthropic}, []string{"api.example"}, "opencode", "", nil, false},
+		{"the user's variable names a host that is passed unseen", nil, nil, "claude", "", []string{"ANTHROPIC_BASE_URL=https://mine.example"}, false},
+		{"what was asked for stands for the host", []upstreamSaid{local}, nil, "claude", "http://local:8000/v1", nil, true},
+		{"and not for all of the command's", []upstreamSaid{local}, nil, "gemini", "http://local:8000", nil, false},
+		{"something else stands for the host", []upstreamSaid{local}, nil, "claude", "http://other:8000", nil, false},
+		{"nothing stands for it", nil, nil, "claude", "http://local:8000", nil, false},
+	} {
+		r := running{status: status{Listen: "http://127.0.0.1:8484", Upstreams: row.upstreams}}
+		var asked []upstreamFlag
+		if row.asked != "" {
+			var err error
+			if asked, err = parseUpstreams([]string{row.asked}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if row.hosts == nil {
+			row.hosts = proxy.KnownHosts()
+		}
+		if got := r.forwards(row.hosts, []string{row.command}, row.env, asked); got != row.want {
+			t.Errorf("%s: used: %v", row.sentence, got)
 		}
 	}
 }

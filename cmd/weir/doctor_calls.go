@@ -141,7 +141,7 @@ func (r *recent) read(ctx context.Context, db *store.DB) error {
 		}
 		what, next := c.Explain()
 		if before, known := incidents[c.TraceID]; what != "" && (!known || before.client) {
-			incidents[c.TraceID] = incident{c.Outcome, c.Status, what, next, c.Started(), report.SpanText(c)[:8], laneOf(c), c.Side == call.Client, !c.Operation.Generates()}
+			incidents[c.TraceID] = incident{c.Outcome, c.Status, what, next, c.Started(), report.SpanText(c)[:8], laneOf(c), c.Side == call.Client, !c.WantsAnswer()}
 		}
 	}
 	r.troubles = groupIncidents(incidents)

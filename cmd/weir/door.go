@@ -75,22 +75,36 @@ func (a *app) findDoor(ctx context.Context, command []string, f execFlags) (*doo
 			return nil, usage(err)
 		}
 	}
-	if f.door == "forward" {
-		return a.ownForwardDoor(ctx, f.db, asked)
+	forward := f.door == "forward"
+	var trusted *trust
+	if forward {
+		var err error
+		if trusted, err = openTrust(a.env); err != nil {
+			return nil, err
+		}
 	}
 	var passedBy []string
 	for _, r := range a.runningProxies(ctx) {
 		if r.ClientToken || !sameFile(database, r.Database) {
 			continue
 		}
-		if d := r.door(command, os.Environ(), asked); d != nil {
+		var d *door
+		if forward {
+			d = r.forwardDoor(ctx, command, os.Environ(), asked, trusted)
+		} else {
+			d = r.door(command, os.Environ(), asked)
+		}
+		if d != nil {
 			return d, nil
 		}
 		passedBy = append(passedBy, r.Listen)
 	}
 	if len(passedBy) > 0 {
-		a.warn([]string{fmt.Sprintf("the weir at %s does not serve all that %s may speak, so another one did, without its tag, rules and keys; --upstream says which endpoint is meant",
-			strings.Join(passedBy, ", "), filepath.Base(command[0]))})
+		a.warn([]string{fmt.Sprintf("the weir at %s does not serve all that %s may speak by the %s door, so another one did, without its tag, rules and keys; --upstream says which endpoint is meant",
+			strings.Join(passedBy, ", "), filepath.Base(command[0]), f.door)})
+	}
+	if forward {
+		return a.ownForwardDoor(ctx, f.db, asked, trusted)
 	}
 	return a.ownDoor(ctx, command, f.db, asked)
 }
@@ -213,37 +227,6 @@ func (a *app) ownDoor(ctx context.Context, command []string, database string, as
 		return nil, err
 	}
 	return d, a.serveDoor(ctx, d, database, upstreams, nil)
-}
-
-// ownForwardDoor serves a forward proxy in this process. What is asked for
-// stands in the place of all hosts that are measured.
-func (a *app) ownForwardDoor(ctx context.Context, database string, asked []upstreamFlag) (*door, error) {
-	var upstreams []proxy.Upstream
-	for _, u := range asked {
-		up, err := u.upstream(a.env)
-		if err != nil {
-			return nil, err
-		}
-		up.Hosts = append(up.Hosts, proxy.KnownHosts()...)
-		upstreams = append(upstreams, up)
-	}
-	direct := []proxy.Upstream{{Name: "elsewhere", URL: &url.URL{Scheme: "https", Host: "api.example"}}}
-	if err := errors.Join(asTheCommandWould(upstreams), asTheCommandWould(direct)); err != nil {
-		return nil, err
-	}
-	folder, err := caFolder(a.env)
-	if err != nil {
-		return nil, err
-	}
-	authority, err := proxy.OpenAuthority(folder)
-	if err != nil {
-		return nil, err
-	}
-	d := &door{caFile: authority.Path()}
-	if d.bundle, err = proxy.Bundle(folder); err != nil {
-		return nil, err
-	}
-	return d, a.serveDoor(ctx, d, database, upstreams, forwardDoor(folder, nil, "", direct[0].Proxy))
 }
 
 // asTheCommandWould has the upstreams reached by the way that the command

@@ -20,10 +20,28 @@ func variable(f *pflag.Flag) string {
 	return "WEIR_" + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))
 }
 
+// onceOnly marks flags that make a command act or destroy: a variable that
+// stays set would do it again each time, so they have none.
+func onceOnly(flags *pflag.FlagSet, names ...string) {
+	for _, name := range names {
+		if err := flags.SetAnnotation(name, withoutVariable, nil); err != nil {
+			panic(err) // there is no such flag
+		}
+	}
+}
+
+const withoutVariable = "weir: without variable"
+
+// hasVariable says whether a flag is read from the environment too.
+func hasVariable(f *pflag.Flag) bool {
+	_, without := f.Annotations[withoutVariable]
+	return !without && f.Name != "help"
+}
+
 // nameVariables adds each flag's variable to its help.
 func nameVariables(c *cobra.Command) {
 	c.LocalFlags().VisitAll(func(f *pflag.Flag) {
-		if f.Name == "help" || strings.Contains(f.Usage, "$WEIR_") {
+		if !hasVariable(f) || strings.Contains(f.Usage, "$WEIR_") {
 			return
 		}
 		f.Usage += " [$" + variable(f) + "]"
@@ -39,7 +57,7 @@ func readVariables(flags *pflag.FlagSet, env environment) error {
 	var errs []error
 	flags.VisitAll(func(f *pflag.Flag) {
 		value, set := env(variable(f))
-		if f.Changed || !set || value == "" || f.Name == "help" {
+		if f.Changed || !set || value == "" || !hasVariable(f) {
 			return
 		}
 		if err := setFlag(flags, f, value); err != nil {

@@ -1,11 +1,18 @@
 package main
 
 import (
+	"context"
+	"errors"
+	"net/http"
 	"net/url"
+	"path"
 	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
 
 	"weir/proxy"
+	"weir/proxy/client"
 	"weir/store"
 )
 
@@ -25,4 +32,129 @@ func caFolder(env environment) (string, error) {
 		return "", usage(err)
 	}
 	return filepath.Join(filepath.Dir(path), "ca"), nil
+}
+
+// trust is what a command needs to trust weir's certificates.
+type trust struct {
+	folder      string
+	file        string // the authority's certificate alone
+	bundle      string // with all others that programs trust
+	fingerprint string
+}
+
+// openTrust opens the authority, which is made on first use.
+func openTrust(env environment) (*trust, error) {
+	folder, err := caFolder(env)
+	if err != nil {
+		return nil, err
+	}
+	authority, err := proxy.OpenAuthority(folder)
+	if err != nil {
+		return nil, err
+	}
+	bundle, err := proxy.Bundle(folder)
+	if err != nil {
+		return nil, err
+	}
+	return &trust{folder: folder, file: authority.Path(), bundle: bundle, fingerprint: authority.Fingerprint()}, nil
+}
+
+// forwardSaid is what a running proxy says of itself as a forward proxy.
+type forwardSaid struct {
+	Fingerprint string   `json:"fingerprint"` // of the authority that it signs with
+	Hosts       []string `json:"hosts"`       // globs of those that it measures beside its upstreams'
+}
+
+// sayForward fails where a proxy is none, or has no authority.
+func sayForward(p *proxy.Proxy) (forwardSaid, error) {
+	if p.Forward == nil {
+		return forwardSaid{}, errors.New("it is no forward proxy")
+	}
+	said := forwardSaid{Hosts: p.Forward.Hosts}
+	if said.Hosts == nil {
+		said.Hosts = proxy.KnownHosts()
+	}
+	signs, err := p.Forward.Authority()
+	if err != nil {
+		return said, err
+	}
+	if a, ok := signs.(*proxy.Authority); ok {
+		said.Fingerprint = a.Fingerprint()
+	}
+	return said, nil
+}
+
+// forwardDoor is a running proxy's, as the forward proxy of a command; nil when
+// it signs with another authority than the command will trust, or does not
+// serve what the command calls.
+func (r *running) forwardDoor(ctx context.Context, command, env []string, asked []upstreamFlag, trusted *trust) *door {
+	var said forwardSaid
+	if r.ask(ctx, http.MethodGet, "/forward", nil, &said) != nil || said.Fingerprint != trusted.fingerprint {
+		return nil
+	}
+	if !r.forwards(said.Hosts, command, env, asked) {
+		return nil
+	}
+	return &door{
+		base: r.Listen, database: r.Database, caFile: trusted.file, bundle: trusted.bundle,
+		settle: r.settle, close: func() error { return nil },
+	}
+}
+
+// forwards says whether the requests to every host that a command is known to
+// call are measured, and go to what was asked for. hosts are measured beside
+// those that an upstream stands for.
+func (r *running) forwards(hosts, command, env []string, asked []upstreamFlag) bool {
+	speaks := client.Speaks(command)
+	for _, e := range client.Endpoints(command, env) {
+		if !slices.Contains(speaks, e.Family) {
+			continue
+		}
+		u := r.upstreamOfHost(e.URL)
+		switch {
+		case len(asked) > 0 && (u == nil || !sameEndpoint(u.URL, asked[0].URL.String())):
+			return false
+		case u == nil && !matchesHost(hosts, hostnameOf(e.URL)):
+			return false
+		}
+	}
+	return true
+}
+
+// upstreamOfHost finds which upstream stands for an endpoint's host in the
+// forward door; nil when its requests go to the host itself.
+func (r *running) upstreamOfHost(endpoint string) *upstreamSaid {
+	for i := range r.Upstreams {
+		if u := &r.Upstreams[i]; hostOf(u.URL) == hostOf(endpoint) || matchesHost(u.Hosts, hostnameOf(endpoint)) {
+			return u
+		}
+	}
+	return nil
+}
+
+func matchesHost(globs []string, host string) bool {
+	return slices.ContainsFunc(globs, func(glob string) bool {
+		ok, err := path.Match(glob, strings.ToLower(host))
+		return ok && err == nil
+	})
+}
+
+// ownForwardDoor serves a forward proxy in this process. What is asked for
+// stands in the place of all hosts that are measured.
+func (a *app) ownForwardDoor(ctx context.Context, database string, asked []upstreamFlag, trusted *trust) (*door, error) {
+	var upstreams []proxy.Upstream
+	for _, u := range asked {
+		up, err := u.upstream(a.env)
+		if err != nil {
+			return nil, err
+		}
+		up.Hosts = append(up.Hosts, proxy.KnownHosts()...)
+		upstreams = append(upstreams, up)
+	}
+	direct := []proxy.Upstream{{Name: "elsewhere", URL: &url.URL{Scheme: "https", Host: "api.example"}}}
+	if err := errors.Join(asTheCommandWould(upstreams), asTheCommandWould(direct)); err != nil {
+		return nil, err
+	}
+	d := &door{caFile: trusted.file, bundle: trusted.bundle}
+	return d, a.serveDoor(ctx, d, database, upstreams, forwardDoor(trusted.folder, nil, "", direct[0].Proxy))
 }

@@ -232,7 +232,7 @@ func (a *app) runProxy(ctx context.Context, f proxyFlags) error {
 	if book.file != "" {
 		p.Match = book.match
 	}
-	a.banner(l.Addr(), upstreams, forward != nil, book, s)
+	a.banner(s, l.Addr(), p, f.clientTokenEnv, book)
 	control, err := a.serveControl(s.status(l.Addr(), p), p, book, s.tracing.Provider.ForceFlush)
 	if err != nil {
 		fmt.Fprintf(a.err, "! weir tag, limit, lanes and exec will not find this proxy: %v\n", err)
@@ -328,9 +328,14 @@ func short(err error) error {
 }
 
 // banner says where weir listens, and how to point tools at it.
-func (a *app) banner(at net.Addr, upstreams []proxy.Upstream, forward bool, book *rulebook, s *stack) {
-	base := "http://" + at.String()
-	fmt.Fprintf(a.out, "weir listens on %s\n", base)
+func (a *app) banner(s *stack, at net.Addr, p *proxy.Proxy, tokenEnv string, book *rulebook) {
+	upstreams, host := p.Upstreams, at.String()
+	fmt.Fprintf(a.out, "weir listens on http://%s\n", host)
+	if reachable(at) != host { // everywhere, which is no address to send to
+		_, port, _ := net.SplitHostPort(host)
+		host = net.JoinHostPort("HOST", port)
+	}
+	base := "http://" + host
 	for _, u := range upstreams {
 		var when []string
 		if u.Prefix != "" {
@@ -358,8 +363,16 @@ func (a *app) banner(at net.Addr, upstreams []proxy.Upstream, forward bool, book
 	fmt.Fprintln(a.out)
 	fmt.Fprintln(a.out, "Point a tool at it; my-work is the name of a scenario, and yours to choose:")
 	a.lines(client.Point(base + "/s/my-work"))
-	if forward {
-		fmt.Fprintf(a.out, "  # What has no such setting\n  HTTPS_PROXY=%s, and weir's CA: weir ca\n", base)
+	user := ""
+	if p.ClientToken != "" {
+		user = "weir:$" + tokenEnv + "@"
+	}
+	if p.Forward != nil {
+		fmt.Fprintf(a.out, "  # What has no such setting\n  HTTPS_PROXY=http://%s%s, and weir's CA: weir ca\n", user, host)
+	}
+	if p.ClientToken != "" {
+		fmt.Fprintf(a.out, "\nClients must send what $%s holds here, in the header X-Weir-Token; with the same variable in their own environment:\n", tokenEnv)
+		a.lines(client.Token("X-Weir-Token", tokenEnv))
 	}
 	for _, name := range []string{"HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"} {
 		if proxied, _ := a.env(name); proxied != "" {

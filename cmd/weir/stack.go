@@ -14,6 +14,7 @@ import (
 
 	"weir/generator"
 	"weir/proxy"
+	"weir/shaper"
 	"weir/store"
 	"weir/store/report"
 )
@@ -24,15 +25,17 @@ type stack struct {
 	a       *app
 	db      *store.DB
 	tracing *store.Tracing
+	metrics *store.Metrics
 	tracer  trace.Tracer
-	flag    string // --db as it was given
+	shaper  *shaper.Shaper // of the proxies that record here
+	flag    string         // --db as it was given
 	secret  []byte
 }
 
 // openStack opens the database, which it makes if it does not exist, and begins
 // to record. An empty path is the default one.
 func (a *app) openStack(ctx context.Context, path string) (*stack, error) {
-	s := &stack{a: a, flag: path}
+	s := &stack{a: a, flag: path, shaper: &shaper.Shaper{}}
 	var err error
 	if path == "" {
 		if path, err = store.DefaultPath(a.env); err != nil {
@@ -46,9 +49,12 @@ func (a *app) openStack(ctx context.Context, path string) (*stack, error) {
 		return nil, errors.Join(err, s.db.Close())
 	}
 	release, _ := buildVersion()
-	s.tracing, err = store.NewTracing(ctx, s.db, store.TracingOptions{Version: release, Env: a.env, Log: a.logger(false)})
-	if err != nil {
+	options := store.TracingOptions{Version: release, Env: a.env, Log: a.logger(false)}
+	if s.tracing, err = store.NewTracing(ctx, s.db, options); err != nil {
 		return nil, errors.Join(err, s.db.Close())
+	}
+	if s.metrics, err = s.tracing.NewMetrics(ctx, func() []store.Lane { return laneStates(s.shaper) }, options); err != nil {
+		return nil, errors.Join(err, s.close())
 	}
 	s.tracer = s.tracing.Provider.Tracer("weir")
 	return s, nil
@@ -56,7 +62,7 @@ func (a *app) openStack(ctx context.Context, path string) (*stack, error) {
 
 // proxy makes a proxy that records here. It opens upstreams of its own.
 func (s *stack) proxy(upstreams []proxy.Upstream) *proxy.Proxy {
-	return &proxy.Proxy{Upstreams: slices.Clone(upstreams), Tracer: s.tracer, Fingerprint: s.fingerprint}
+	return &proxy.Proxy{Upstreams: slices.Clone(upstreams), Tracer: s.tracer, Fingerprint: s.fingerprint, Shaper: s.shaper}
 }
 
 // fingerprint tells keys apart: 8 hex digits that mean nothing without the
@@ -91,7 +97,12 @@ func (s *stack) close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), sendOnFor)
 	defer cancel()
 	var errs []error
+	told := make(chan error, 1)
+	go func() { told <- s.metrics.Shutdown(ctx) }()
 	err := s.tracing.Shutdown(ctx)
+	if untold := <-told; untold != nil {
+		fmt.Fprintf(s.a.err, "! the last metrics were not sent: %v; OTEL_METRICS_EXPORTER=none keeps them at home\n", untold)
+	}
 	recorder := s.tracing.Recorder
 	if recorder.Err() != nil { // how many are lost is known when it has given up
 		patience, cancel := context.WithTimeout(context.Background(), recordFor)

@@ -31,6 +31,7 @@ and no rule. Without a name it prints the scenario that they get now.`,
 	}
 	fl := c.Flags()
 	fl.BoolVar(&f.clear, "clear", false, "call them untagged again")
+	onceOnly(fl, "clear")
 	f.which.add(fl)
 	return c
 }

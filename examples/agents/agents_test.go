@@ -55,6 +55,40 @@ func (a *agent) test(t *testing.T) {
 	t.Run("is killed", a.testKilled)
 }
 
+// Where an endpoint has no WebSocket, Codex would ask 7 times for one, unless it
+// is answered as weir does.
+func TestClientsWithoutWebSocket(t *testing.T) {
+	if os.Getenv("AGENTS") == "" {
+		t.Skip("no clients are installed: run examples/agents/run.sh")
+	}
+	for i := range agents {
+		a := &agents[i]
+		if a.name != "codex-websocket" {
+			continue
+		}
+		t.Run(a.folder, func(t *testing.T) {
+			e := newEndpoint(t)
+			e.deaf = true
+			w := newWeir(t, e.url)
+			got := a.run(t, place{base: w.url + "/s/" + scenario, key: rightKey, prompt: "Speak. [[say " + words + "]]"}, nil)
+			if got.failed || !strings.Contains(got.out, words) {
+				t.Errorf("it got no answer: %v", got)
+			}
+			all := w.calls(t)
+			a.check(t, e, all, call.OK)
+			upgrades := 0
+			for _, c := range all {
+				if c.Purpose == call.PurposeConnection {
+					upgrades++
+				}
+			}
+			if upgrades != 1 {
+				t.Errorf("it asked for a WebSocket %d times, want once", upgrades)
+			}
+		})
+	}
+}
+
 // testText lets the client have an answer, once from the endpoint itself and
 // once through weir.
 func (a *agent) testText(t *testing.T) {

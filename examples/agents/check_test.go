@@ -6,7 +6,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"weir/generator/sim"
-	"weir/proxy/client"
 	"weir/store/call"
 )
 
@@ -16,7 +15,7 @@ import (
 func generating(calls []*call.Call) []*call.Call {
 	var asked []*call.Call
 	for _, c := range calls {
-		if c.Operation.Generates() && c.Purpose != client.Prewarm {
+		if c.WantsAnswer() {
 			asked = append(asked, c)
 		}
 	}

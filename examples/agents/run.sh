@@ -113,4 +113,4 @@ fi
 
 pattern=$(IFS='|' && echo "${installed[*]}")
 AGENTS=$cache AGENTS_NODE=$node WEIR=$work/weir \
-  "${alone[@]}" "$work/agents.test" -test.run "^Test(Clients|Forward)\$/^($pattern)\$" -test.v -test.timeout 15m
+  "${alone[@]}" "$work/agents.test" -test.run "^Test(Clients|ClientsWithoutWebSocket|Forward)\$/^($pattern)\$" -test.v -test.timeout 15m

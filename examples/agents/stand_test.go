@@ -36,6 +36,7 @@ const patience = 3 * time.Minute
 type endpoint struct {
 	url   string
 	plain bool // its WebSockets do not compress; set before use
+	deaf  bool // it has no WebSockets; set before use
 
 	mu      sync.Mutex
 	asked   []request // over HTTP
@@ -73,6 +74,10 @@ func newEndpoint(t *testing.T) *endpoint {
 		e.mu.Lock()
 		e.asked = append(e.asked, request{r.Method, r.RequestURI, r.Header.Clone(), string(body)})
 		e.mu.Unlock()
+		if e.deaf && r.Header.Get("Upgrade") != "" {
+			http.NotFound(w, r)
+			return
+		}
 		r.Body = io.NopCloser(bytes.NewReader(body))
 		s.ServeHTTP(w, r)
 	}))

@@ -105,6 +105,20 @@ type Lines struct {
 	Text   []string
 }
 
+// Token gives what each client wants beside its line of Point, to send a header
+// whose value stands in one of its environment's variables.
+func Token(header, variable string) []Lines {
+	custom := `_CUSTOM_HEADERS="` + header + `: $` + variable + `"`
+	return []Lines{
+		{"Claude Code", []string{"ANTHROPIC" + custom}},
+		{"Codex", []string{`-c 'model_providers.weir.env_http_headers={"` + header + `"="` + variable + `"}'`}},
+		{"opencode, in the provider's options in opencode.json", []string{`"headers": {"` + header + `": "{env:` + variable + `}"}`}},
+		{"Gemini CLI", []string{"GEMINI_CLI" + custom}},
+		{"SDKs in Python", []string{`default_headers={"` + header + `": os.environ["` + variable + `"]}`}},
+		{"SDKs in Node", []string{`defaultHeaders: {"` + header + `": process.env.` + variable + `}`}},
+	}
+}
+
 // Point gives the lines for each client that weir knows. base is the proxy's
 // address with a scenario's prefix, "http://127.0.0.1:8484/s/refactor", and has
 // no slash at its end.

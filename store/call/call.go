@@ -83,6 +83,12 @@ const (
 	Client Side = "client" // weir's own generator
 )
 
+// Purposes of what is recorded beside the calls that ask for an answer.
+const (
+	PurposeConnection = "connection" // carries other calls, as a WebSocket does
+	PurposePrewarm    = "prewarm"    // has a cache made ready, and has no answer
+)
+
 // Call is one call to a model. Every field may be absent, which is its zero
 // value.
 type Call struct {

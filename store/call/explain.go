@@ -51,7 +51,7 @@ func (c *Call) explanation() advice {
 // oddity explains a call that is ok and yet not what it should be. What makes
 // its TTFT unusable comes before what makes its tokens so.
 func (c *Call) oddity() advice {
-	if !c.generates() {
+	if !c.WantsAnswer() {
 		return advice{}
 	}
 	switch {

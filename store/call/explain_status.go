@@ -17,13 +17,23 @@ import (
 func (c *Call) failure() advice {
 	said := c.said()
 	for _, of := range []func(*Call, string) (advice, bool){
-		ofWeir, ofPage, ofAccount, ofLogin, ofPlace, ofContext, ofModel, ofKey, ofField,
+		ofWeir, ofUpgrade, ofPage, ofAccount, ofLogin, ofPlace, ofContext, ofModel, ofKey, ofField,
 	} {
 		if a, ok := of(c, said); ok {
 			return a
 		}
 	}
 	return c.byStatus(said)
+}
+
+// ofUpgrade explains that the endpoint has no WebSocket, which harms nobody.
+func ofUpgrade(c *Call, _ string) (advice, bool) {
+	missing := c.Status == 404 || c.Status == 405 || c.Status == 501
+	if !missing || c.Purpose != PurposeConnection || c.API != wire.Responses {
+		return advice{}, false
+	}
+	return advice{fmt.Sprintf("The endpoint has no WebSocket at %s (status %d).", c.place(), c.Status),
+		"Nothing needs to be done: weir answered 426, by which the client knows to ask without one."}, true
 }
 
 // ofWeir explains what weir's proxy answered itself: the caller saw it as a

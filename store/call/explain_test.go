@@ -184,6 +184,9 @@ var requestCalls = []told{
 	{"Gemini's version missing", at404(wire.Gemini, "/models/gemini-x:generateContent"), "nothing at", "/v1beta"},
 	{"another base path", at404(wire.Chat, "/v1/chat/completions"), "nothing at", "weir doctor"},
 	{"OpenAI's own words for it", with(answered(wire.Chat, 404, `{"error":{"message":"Invalid URL (POST /v1/v1/chat/completions)","type":"invalid_request_error","param":null,"code":null}}`), func(c *Call) { c.Path = "/v1/v1/chat/completions" }), "nothing at", "twice"},
+	{"no WebSocket", with(answered(wire.Responses, 404, "<html><title>404 Not Found</title></html>"), func(c *Call) {
+		c.Method, c.Path, c.Purpose = "GET", "/v1/responses", PurposeConnection
+	}), "no WebSocket at GET /v1/responses (status 404)", "Nothing needs to be done"},
 	{"405", answered(wire.Chat, 405, `{"detail":"Method Not Allowed"}`), "nothing at", "weir doctor"},
 	{"a web page with a 404", page(404, "404 Not Found"), "web page answered (status 404)", "weir doctor"},
 	{"a page that keeps robots out", answered(wire.Chat, 403, `<!DOCTYPE html><html><head><title>Just a moment...</title></head></html>`), "keeps robots out", "address"},

@@ -154,3 +154,10 @@ func (c *Call) Queued() (d time.Duration, ok bool) { return between(c.Body, c.Ad
 
 // generates says whether the call could have had a first token.
 func (c *Call) generates() bool { return c.Operation == "" || c.Operation.Generates() }
+
+// WantsAnswer says whether the call asks a model for an answer, and so belongs
+// to the figures: a list of models does not, nor does a prewarm, which asks the
+// same operation for none.
+func (c *Call) WantsAnswer() bool {
+	return c.generates() && c.Purpose != PurposePrewarm && c.Purpose != PurposeConnection
+}

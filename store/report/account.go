@@ -41,20 +41,12 @@ func accountHead(w io.Writer, c *call.Call, s Style) {
 			fmt.Fprintln(w, strings.Join(parts, "   "))
 		}
 	}
-	outcome := string(c.Outcome)
-	switch c.Outcome {
-	case "":
-		outcome = "in flight"
-	case call.OK:
-		outcome = s.paint(green, "✓ ok")
-	default:
-		outcome = s.paint(red, "✗ "+outcome)
-	}
+	outcome := s.paintOutcome(c, outcomeText(c))
 	status := ""
 	if c.Status != 0 {
 		status = fmt.Sprint("HTTP ", c.Status)
 	}
-	line("call "+SpanText(c), "seen by the "+sideText(c.Side), startText(c), outcome, status)
+	line(purposeNoun(c)+" "+SpanText(c), "seen by the "+sideText(c.Side), startText(c), outcome, status)
 	line(labelled("scenario", c.Scenario, paren(c.ScenarioFrom)), labelled("run", c.Run, ""),
 		labelled("session", c.Session, ""), labelled("turn", positive(c.Turn), ""), labelled("for", purposeText(c), ""),
 		thinkText(c), plain(allLabels(c)))
@@ -66,6 +58,17 @@ func accountHead(w io.Writer, c *call.Call, s Style) {
 	line(strings.TrimSpace(string(c.API)+" "+plain(c.Request.Model)), servedAs(c), strings.TrimSpace(plain(c.Method+" "+c.Path)),
 		labelled("→", c.Upstream, paren(host)))
 	line(labelled("from", c.ClientName+" "+c.ClientVersion, ""), labelled("key", c.KeyFingerprint, ""), labelled("response", c.ResponseID, ""))
+}
+
+// purposeNoun says what is shown, where it is more than a call or less.
+func purposeNoun(c *call.Call) string {
+	switch c.Purpose {
+	case call.PurposeConnection:
+		return "connection, which carries calls and is none,"
+	case call.PurposePrewarm:
+		return "prewarm, which asks for no answer,"
+	}
+	return "call"
 }
 
 // purposeText is what a call is for where that is not plain.

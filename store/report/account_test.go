@@ -82,6 +82,14 @@ func TestArrivalsAreDrawnWhereEventsCame(t *testing.T) {
 
 func TestListsOfCalls(t *testing.T) {
 	calls := []*call.Call{spans(seen("长上下文RAG", 400), 7, 6), spans(failedCall("short_chat", call.RateLimited, 429, "slow down"), 8, 0)}
+	connection := func(span byte, o call.Outcome, status int) *call.Call {
+		c := spans(failedCall("codex", o, status, ""), span, 0)
+		c.Purpose, c.Request.Model = call.PurposeConnection, ""
+		return c
+	}
+	prewarm := spans(seen("codex", 5), 12, 9)
+	prewarm.Purpose = call.PurposePrewarm
+	calls = append(calls, connection(9, call.OK, 101), connection(10, call.ClientError, 404), connection(11, "", 101), prewarm)
 	for name, write := range map[string]func(*bytes.Buffer){
 		"list.txt": func(b *bytes.Buffer) { List(b, calls, Style{}) },
 		"list.tsv": func(b *bytes.Buffer) {

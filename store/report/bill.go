@@ -112,7 +112,7 @@ func BillFor(e Errand, calls iter.Seq2[*call.Call, error]) (*Bill, error) {
 
 func (t *biller) add(c *call.Call) {
 	b := t.bill
-	if c.Operation != "" && !c.Operation.Generates() {
+	if !c.WantsAnswer() {
 		b.NoGeneration++
 		return
 	}

@@ -55,7 +55,8 @@ func session() iter.Seq2[*call.Call, error] {
 	failed.Done = failed.Arrived + 20*millisecond
 	models := later(seen("fix", 1), 0)
 	models.Operation = wire.OpModels
-	return each(of(seen("fix", 100), "main", 1), title, sub, failed, silent, models)
+	prewarm := of(later(seen("fix", 2), 0), call.PurposePrewarm, 0)
+	return each(prewarm, of(seen("fix", 100), "main", 1), title, sub, failed, silent, models)
 }
 
 func TestABillAddsUpWhatACommandCost(t *testing.T) {

@@ -48,7 +48,7 @@ func (m mean) total() Num {
 func (g *group) add(p pair) {
 	g.calls++
 	c := p.lead()
-	g.addUsage(c)
+	g.addUsage(c, p.outcome() == call.OK)
 	g.shaping.add(c)
 	if u := c.Usage; u.Input.Known {
 		g.inputSum.add(u.Input.N)
@@ -81,8 +81,10 @@ func (g *group) add(p pair) {
 	}
 }
 
-func (g *group) addUsage(c *call.Call) {
-	if c.UsageSource != "" {
+// addUsage counts where a call's usage comes from. That a stream which broke off
+// contradicts its usage says nothing of who counted.
+func (g *group) addUsage(c *call.Call, ok bool) {
+	if c.UsageSource != "" && (ok || c.UsageSource != call.UsageSuspicious) {
 		if g.sources == nil {
 			g.sources = map[string]int{}
 		}

@@ -20,22 +20,56 @@ func listCells(c *call.Call) []string {
 	if c.Status != 0 {
 		status = fmt.Sprint(c.Status)
 	}
-	outcome := string(c.Outcome)
-	switch c.Outcome {
-	case "":
-		outcome = "… in flight"
-	case call.OK:
-		outcome = "✓ ok"
-	default:
-		outcome = "✗ " + outcome
-	}
 	started := absent
 	if c.Arrived.Reached() {
 		started = c.Arrived.Time().Local().Format("01-02 15:04:05.000")
 	}
-	return []string{SpanText(c), started, string(c.Side), named(c.Scenario), named(c.Request.Model), outcome, status,
+	return []string{SpanText(c), started, string(c.Side), named(c.Scenario), modelText(c), outcomeText(c), status,
 		duration(felt, ok), duration(tpot, tpotOK), known(c.Usage.Input.N, c.Usage.Input.Known),
 		known(c.Usage.Output.N, c.Usage.Output.Known), duration(total, done)}
+}
+
+// beside says whether something is recorded that asks for no answer, and yet
+// would be taken for a call that does: a connection or a prewarm.
+func beside(c *call.Call) bool {
+	return c.Purpose == call.PurposeConnection || c.Purpose == call.PurposePrewarm
+}
+
+// outcomeText is a call's outcome with its symbol. What asks for no answer has
+// its name there, for as long as nothing is wrong with it.
+func outcomeText(c *call.Call) string {
+	switch {
+	case beside(c) && c.Outcome == call.OK:
+		return "· " + c.Purpose
+	case beside(c) && c.Outcome == "":
+		return "… " + c.Purpose
+	case c.Outcome == "":
+		return "… in flight"
+	case c.Outcome == call.OK:
+		return "✓ ok"
+	}
+	return "✗ " + string(c.Outcome)
+}
+
+// modelText is the model that was asked for; a connection is asked for none.
+func modelText(c *call.Call) string {
+	if c.Purpose == call.PurposeConnection && c.Request.Model == "" {
+		return "(connection)"
+	}
+	return named(c.Request.Model)
+}
+
+// paintOutcome colours what repeats an outcome.
+func (s Style) paintOutcome(c *call.Call, text string) string {
+	switch {
+	case c.Outcome == call.OK && beside(c):
+		return s.paint(faint, text)
+	case c.Outcome == call.OK:
+		return s.paint(green, text)
+	case c.Outcome != "":
+		return s.paint(red, text)
+	}
+	return text
 }
 
 // List writes calls as an aligned table.
@@ -64,17 +98,15 @@ func List(w io.Writer, calls []*call.Call, s Style) {
 		switch {
 		case row == -1 || cell == absent:
 			return s.paint(faint, cell)
-		case col == 5 && calls[row].Outcome == call.OK:
-			return s.paint(green, cell)
-		case col == 5 && calls[row].Outcome != "":
-			return s.paint(red, cell)
+		case col == 5:
+			return s.paintOutcome(calls[row], cell)
 		}
 		return cell
 	})
 }
 
 // ListHead is the head of the lines that ListRow writes.
-const ListHead = "call\tstarted_at\tside\tscenario\tmodel\toutcome\tstatus\tttft_felt_ms\ttpot_ms\tinput_tokens\toutput_tokens\ttotal_ms" + laneHead + "\timpaired"
+const ListHead = "call\tstarted_at\tside\tscenario\tmodel\toutcome\tstatus\tttft_felt_ms\ttpot_ms\tinput_tokens\toutput_tokens\ttotal_ms\tpurpose" + laneHead + "\timpaired"
 
 // ListRow writes a call as one tab-separated line, for a pipe: absent figures
 // are empty.
@@ -85,7 +117,7 @@ func ListRow(w io.Writer, c *call.Call) {
 	}
 	fields := []string{SpanText(c), started, string(c.Side), plain(c.Scenario), plain(c.Request.Model),
 		string(c.Outcome), positive(c.Status), field(msIf(c.TTFTFelt())), field(msIf(c.TPOT())),
-		tokens(c.Usage.Input.N, c.Usage.Input.Known), tokens(c.Usage.Output.N, c.Usage.Output.Known), field(msIf(c.Duration()))}
+		tokens(c.Usage.Input.N, c.Usage.Input.Known), tokens(c.Usage.Output.N, c.Usage.Output.Known), field(msIf(c.Duration())), plain(c.Purpose)}
 	fmt.Fprintln(w, strings.Join(append(append(fields, laneFields(c)...), plain(strings.Join(c.Impaired, ", "))), "\t"))
 }
 
@@ -101,12 +133,7 @@ func tokens(n int64, ok bool) string {
 func ListLine(w io.Writer, c *call.Call, s Style) {
 	cells := listCells(c)
 	pad := func(text string, columns int) string { return width.FillRight(clip(text, columns), columns) }
-	outcome := pad(cells[5], 14)
-	if c.Outcome == call.OK {
-		outcome = s.paint(green, outcome)
-	} else if c.Outcome != "" {
-		outcome = s.paint(red, outcome)
-	}
+	outcome := s.paintOutcome(c, pad(cells[5], 14))
 	started := cells[1][max(0, strings.LastIndexByte(cells[1], ' ')+1):] // the day is today
 	wide := s.columns() >= 120
 	if !wide {

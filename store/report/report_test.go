@@ -151,13 +151,27 @@ func TestCallsThatAreNoMeasureAreLeftOutAndSaid(t *testing.T) {
 	warm.WarmUp = true
 	models := seen("chat", 1)
 	models.Operation = wire.OpModels
-	r := summary(t, Options{}, warm, models, seen("chat", 400))
-	if r.Total.Calls != 1 || r.WarmUp != 1 || r.NoGeneration != 1 {
-		t.Errorf("calls %d, warm-up %d, no generation %d; want 1 each", r.Total.Calls, r.WarmUp, r.NoGeneration)
+	prewarm, connection := seen("chat", 5), seen("chat", 5)
+	prewarm.Purpose, connection.Purpose = call.PurposePrewarm, call.PurposeConnection
+	r := summary(t, Options{}, warm, models, prewarm, connection, seen("chat", 400))
+	if r.Total.Calls != 1 || r.Total.TTFTFelt.Max != N(400) || r.Total.TTFTFelt.N != 1 || r.WarmUp != 1 || r.NoGeneration != 3 {
+		t.Errorf("calls %d of ttft %v, warm-up %d, no generation %d; want 1, 1, and 3", r.Total.Calls, r.Total.TTFTFelt, r.WarmUp, r.NoGeneration)
 	}
-	want := []string{"left out: 1 call of warm-up", "left out: 1 call without generation (models, count_tokens, embeddings)"}
+	want := []string{"left out: 1 call of warm-up", "left out: 3 calls without generation (models, count_tokens, embeddings, prewarms, connections)"}
 	if diff := cmp.Diff(want, r.Warnings); diff != "" {
 		t.Error(diff)
+	}
+}
+
+func TestUsageThatContradictsItsStreamIsWarnedOfWhereTheStreamWasWhole(t *testing.T) {
+	whole, cut := seen("chat", 400), failedCall("chat", call.Truncated, 200, "cut")
+	whole.UsageSource, cut.UsageSource = call.UsageSuspicious, call.UsageSuspicious
+	r := summary(t, Options{}, whole, cut)
+	if diff := cmp.Diff([]string{"1 of 2 calls reported usage that contradicts their stream"}, r.Warnings); diff != "" {
+		t.Error(diff)
+	}
+	if r = summary(t, Options{}, cut); len(r.Warnings) > 0 {
+		t.Errorf("warned of a stream that was cut: %q", r.Warnings)
 	}
 }
 

@@ -14,18 +14,22 @@ type Shaping struct {
 	// that have both.
 	QueueShare Num `json:"queue_share"`
 
+	Waited   int `json:"waited_calls"`      // in a lane, those that did not go on included
 	Resent   int `json:"resent_calls"`      // that weir sent again, because the endpoint had refused them
 	Refusals int `json:"endpoint_refusals"` // the answers that refused them
 }
 
 // shapingSums gather a row's Shaping.
 type shapingSums struct {
-	queued, felt     time.Duration
-	resent, refusals int
+	queued, felt             time.Duration
+	waited, resent, refusals int
 }
 
 // add counts a call, whatever its outcome.
 func (s *shapingSums) add(c *call.Call) {
+	if c.QueuePosition > 0 {
+		s.waited++
+	}
 	if c.Refusals > 0 {
 		s.resent++
 		s.refusals += c.Refusals
@@ -44,14 +48,19 @@ func (s *shapingSums) addTTFT(c *call.Call) {
 }
 
 func (s *shapingSums) figures() Shaping {
-	return Shaping{QueueShare: share(int64(s.queued), int64(s.felt)), Resent: s.resent, Refusals: s.refusals}
+	return Shaping{QueueShare: share(int64(s.queued), int64(s.felt)), Waited: s.waited, Resent: s.resent, Refusals: s.refusals}
 }
 
 // worthAColumn is the share of the queue from which on text shows it.
 const worthAColumn = 0.01
 
-// queueCounts says whether any row's queue has a share worth showing.
+// queueCounts says whether any row's queue has a share worth showing. Where
+// nobody waited in a lane it has none: on a busy machine a request that comes
+// back late from the shaper is not its queue's doing.
 func (r *Report) queueCounts() bool {
+	if r.Total.Shaping.Waited == 0 {
+		return false
+	}
 	for _, row := range r.allRows() {
 		if row.Shaping.QueueShare.V >= worthAColumn {
 			return true

@@ -199,3 +199,19 @@ func TestACallsJSONHoldsItsLane(t *testing.T) {
 		}
 	}
 }
+
+// On a busy machine calls come back late from the shaper: that is no queue.
+func TestTheQueuesColumnStandsOnlyWhereCallsWaited(t *testing.T) {
+	late := queuedFor(seen("chat", 400), 300)
+	late.Lane, late.LaneLimit, late.QueuePosition = "", "", 0
+	for _, c := range []struct {
+		call *call.Call
+		want bool
+	}{{late, false}, {queuedFor(seen("chat", 400), 300), true}, {queuedFor(seen("chat", 400), 3), false}} {
+		var b bytes.Buffer
+		summary(t, Options{}, c.call).Text(&b, Style{})
+		if got := strings.Contains(b.String(), "of ttft"); got != c.want {
+			t.Errorf("the column stands: %t, want %t:\n%s", got, c.want, &b)
+		}
+	}
+}

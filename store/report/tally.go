@@ -55,7 +55,7 @@ func (t *tally) add(p pair) {
 	case c.WarmUp || p.client != nil && p.client.WarmUp:
 		t.report.WarmUp++
 		return
-	case c.Operation != "" && !c.Operation.Generates():
+	case !c.WantsAnswer():
 		t.report.NoGeneration++
 		return
 	}

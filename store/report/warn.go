@@ -59,7 +59,7 @@ func (r *Report) warn() {
 		say("left out: %s of warm-up", count(r.WarmUp, "call"))
 	}
 	if r.NoGeneration > 0 {
-		say("left out: %s without generation (models, count_tokens, embeddings)", count(r.NoGeneration, "call"))
+		say("left out: %s without generation (models, count_tokens, embeddings, prewarms, connections)", count(r.NoGeneration, "call"))
 	}
 	r.Warnings = slices.Clip(r.Warnings)
 }
