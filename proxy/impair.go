@@ -35,11 +35,11 @@ type harm struct {
 	why  string // it could not; empty: there was no occasion
 }
 
-// impair draws what befalls the call, if anything does. Calls that generate
-// nothing are spared.
+// impair draws what befalls the call, if anything does. What asks for
+// no answer is spared.
 func (x *exchange) impair() {
 	c := x.c
-	if x.unseen || x.format == nil || x.up == nil || !c.Operation.Generates() && upgradeOf(x.r.Header) == "" {
+	if x.unseen || x.format == nil || x.up == nil || !c.WantsAnswer() && upgradeOf(x.r.Header) == "" {
 		return
 	}
 	ask := shaper.Ask{Scenario: c.Scenario, Upstream: c.Upstream, Model: c.Request.Model, Key: c.KeyFingerprint, Session: c.Session}
@@ -128,6 +128,10 @@ func (w *worse) refuse(r refusal, h harm) {
 	head := x.w.Header()
 	head.Set("Content-Type", "application/json")
 	head.Set(headerImpaired, h.String())
+	if r.status == http.StatusUpgradeRequired {
+		head.Set("Connection", "Upgrade")
+		head.Set("Upgrade", "HTTP/1.1")
+	}
 	if h.Time > 0 {
 		head.Set("Retry-After", strconv.Itoa(int(math.Ceil(h.Time.Seconds()))))
 	}

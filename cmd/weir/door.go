@@ -85,6 +85,9 @@ func (a *app) findDoor(ctx context.Context, command []string, f execFlags) (*doo
 	}
 	var passedBy []string
 	for _, r := range a.runningProxies(ctx) {
+		if a.impair != nil {
+			break // what it carries is not to be made worse
+		}
 		if r.ClientToken || !sameFile(database, r.Database) {
 			continue
 		}
