@@ -40,6 +40,7 @@ type exchange struct {
 	shape      wire.Shape
 	at         client.Place // where the call belongs
 	permit     *shaper.Permit
+	worse      *worse       // what befalls the call on purpose; nil: nothing
 	headed     call.Instant // when the last attempt's answer began
 
 	meter  *call.Meter
@@ -79,6 +80,9 @@ func (p *Proxy) carry(w http.ResponseWriter, r *http.Request, door string, origi
 	defer x.recordPanic()
 	bodyErr := x.readBody()
 	x.describe()
+	if p.Impair != nil {
+		x.impair()
+	}
 	x.meter = call.NewMeter(x.c, x.format)
 	x.begin()
 	if bodyErr != nil {
@@ -96,6 +100,9 @@ func (p *Proxy) carry(w http.ResponseWriter, r *http.Request, door string, origi
 		return
 	}
 	if !x.unseen && !x.admit() {
+		return
+	}
+	if x.worse != nil && x.worse.instead() {
 		return
 	}
 	resp, err := x.send()

@@ -39,6 +39,8 @@ type Proxy struct {
 	Scenario string
 	// Shaper decides when a call may go; nil admits all.
 	Shaper *shaper.Shaper
+	// Impair makes calls worse on purpose; nil makes none so.
+	Impair *shaper.Impairer
 	// Tracer makes a span a call; nil makes none.
 	Tracer trace.Tracer
 	// Fingerprint tells keys apart without showing them; nil keeps nothing.

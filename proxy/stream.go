@@ -126,12 +126,21 @@ func (x *exchange) answer(resp *http.Response) {
 	if _, typed := resp.Header["Content-Type"]; !typed {
 		h["Content-Type"] = nil
 	}
+	if x.worse != nil && !x.worse.head(resp, h) {
+		x.worse = nil
+	}
 	x.w.WriteHeader(resp.StatusCode)
 	out := http.NewResponseController(x.w)
 	if resp.ContentLength != 0 {
 		_ = out.Flush() // a client that has left is noticed by the first write
 	}
-	how, err := x.copy(resp.Body, out)
+	var how call.End
+	var err error
+	if x.worse != nil {
+		how, err = x.worse.copy(resp.Body, out)
+	} else {
+		how, err = x.copy(resp.Body, out)
+	}
 	how, err = x.releaseHeld(out, how, err)
 	for name, values := range resp.Trailer {
 		if len(resp.Trailer) != announced {

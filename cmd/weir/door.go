@@ -91,6 +91,9 @@ func (a *app) findDoor(ctx context.Context, command []string, f execFlags) (*doo
 	}
 	var passedBy, unasking []string
 	for _, r := range a.runningProxies(ctx) {
+		if a.impair != nil {
+			break // what it carries is not to be made worse
+		}
 		if r.ClientToken || !sameFile(database, r.Database) {
 			continue
 		}

@@ -66,7 +66,7 @@ func (a *app) openStack(ctx context.Context, path string, shape *shaper.Shaper) 
 
 // proxy makes a proxy that records here. It opens upstreams of its own.
 func (s *stack) proxy(upstreams []proxy.Upstream) *proxy.Proxy {
-	return &proxy.Proxy{Upstreams: slices.Clone(upstreams), Tracer: s.tracer, Fingerprint: s.fingerprint, Shaper: s.shaper}
+	return &proxy.Proxy{Upstreams: slices.Clone(upstreams), Tracer: s.tracer, Fingerprint: s.fingerprint, Shaper: s.shaper, Impair: s.a.impair}
 }
 
 // fingerprint tells keys apart: 8 hex digits that mean nothing without the

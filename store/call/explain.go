@@ -14,6 +14,9 @@ import (
 // names in them are as the client or the provider wrote them.
 func (c *Call) Explain() (what, next string) {
 	a := c.explanation()
+	if on := c.befell(); on != "" && a.what != "" {
+		a = advice{"weir made the call worse on purpose: " + on + ".", "Nothing need be wrong with the endpoint: see how the client coped, and leave --impair out to measure."}
+	}
 	if rest, unnamed := strings.CutPrefix(a.what, anEndpoint); unnamed {
 		a.what = "The endpoint" + rest
 	}

@@ -56,6 +56,9 @@ func (r *Report) warn() {
 	if n := t.Stream.NotStreamed; n > 0 {
 		say("%d of %s were not streamed and have no TTFT", n, count(t.Calls, "call"))
 	}
+	if r.Impaired > 0 {
+		say("%s made worse on purpose, as --impair says: they stand in rows marked %s, and in no other figure", were(r.Impaired, "call"), impairedMark)
+	}
 	if r.WarmUp > 0 {
 		say("left out: %s of warm-up", count(r.WarmUp, "call"))
 	}
@@ -63,6 +66,14 @@ func (r *Report) warn() {
 		say("left out: %s without generation (models, count_tokens, embeddings, prewarms, connections)", count(r.NoGeneration, "call"))
 	}
 	r.Warnings = slices.Clip(r.Warnings)
+}
+
+// were is count with its verb.
+func were(n int, noun string) string {
+	if n == 1 {
+		return count(n, noun) + " was"
+	}
+	return count(n, noun) + " were"
 }
 
 // count writes a number with its noun: "1 call", "2 calls".
