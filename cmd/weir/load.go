@@ -141,6 +141,11 @@ func (a *app) runLoad(ctx context.Context, file string, f loadFlags, given func(
 			return err
 		}
 	}
+	if a.impair = impairerOf(plan.Model, plan.Seed); a.impair != nil && f.target != "" {
+		a.warn([]string{"the load model's impair is for a proxy inside weir load, and is passed over with --target: give that weir the model, as weir proxy --load-model " + file})
+		a.impair = nil
+	}
+	tellImpairments(a.err, a.impair)
 	s, err := a.openStack(ctx, f.db, shape)
 	if err != nil {
 		return err
