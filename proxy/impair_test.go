@@ -28,12 +28,12 @@ import (
 // how many requests came through to it.
 func impairedSim(t *testing.T, c sim.Config, impair string) (*sidecar, *atomic.Int64) {
 	t.Helper()
-	url, asked := simulated(t, c)
+	url, asked := countedSim(t, c)
 	return start(t, url, func(p *Proxy) { p.Impair = impairer(t, impair) }), asked
 }
 
-// simulated serves a simulated endpoint and counts what it is asked.
-func simulated(t *testing.T, c sim.Config) (url string, asked *atomic.Int64) {
+// countedSim serves a simulated endpoint and counts what it is asked.
+func countedSim(t *testing.T, c sim.Config) (url string, asked *atomic.Int64) {
 	t.Helper()
 	asked = &atomic.Int64{}
 	c.Engine = sim.EngineConfig{Slots: 64, Step: 200 * time.Microsecond, Chunk: 100_000, TokensPerStep: 4, KVTokens: 1 << 30}
@@ -359,7 +359,7 @@ func TestRefusalsAreTheCallersDialectAndAskNobody(t *testing.T) {
 }
 
 func TestRefusedKeyOfWeirsOwnDoesNotRest(t *testing.T) {
-	url, _ := simulated(t, sim.Config{})
+	url, _ := countedSim(t, sim.Config{})
 	s := start(t, url, func(p *Proxy) {
 		p.Upstreams[0].Keys = []Secret{NewSecret("sk-own-0123456789")}
 		p.Impair = impairer(t, "429+1h")
@@ -476,7 +476,7 @@ func TestOtherScenariosAndOperationsAreSpared(t *testing.T) {
 }
 
 func TestSharesAndSeedsReachTheCalls(t *testing.T) {
-	url, _ := simulated(t, sim.Config{})
+	url, _ := countedSim(t, sim.Config{})
 	list, _ := shaper.ParseImpairments("529:30%")
 	outcomes := func(seed uint64) (all string) {
 		s := start(t, url, func(p *Proxy) { p.Impair = shaper.NewImpairer(list, seed) })

@@ -52,7 +52,7 @@ func (x *exchange) send() (*http.Response, error) {
 		// to hold.
 		_ = http.NewResponseController(x.w).EnableFullDuplex()
 	}
-	resp, err := x.up.transport.RoundTrip(out)
+	resp, err := x.roundTrip(out)
 	early.stop()
 	x.headed = call.Now()
 	return resp, err
@@ -110,6 +110,7 @@ func (x *exchange) answer(resp *http.Response) {
 		x.answerUpgradeRequired(resp)
 		return
 	}
+	x.unask(resp)
 	h := x.w.Header()
 	for name, values := range resp.Header {
 		h[name] = values
@@ -140,6 +141,7 @@ func (x *exchange) answer(resp *http.Response) {
 	} else {
 		how, err = x.copy(resp.Body, out)
 	}
+	how, err = x.releaseHeld(out, how, err)
 	for name, values := range resp.Trailer {
 		if len(resp.Trailer) != announced {
 			name = http.TrailerPrefix + name // some came that nobody announced
@@ -186,7 +188,7 @@ func (x *exchange) pass(from io.Reader, out *http.ResponseController, buf []byte
 	n, readErr := from.Read(buf)
 	if n > 0 {
 		received := call.Now()
-		_, err = x.w.Write(buf[:n])
+		_, err = x.to.Write(buf[:n])
 		if err == nil {
 			err = out.Flush()
 		}

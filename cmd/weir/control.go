@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"weir/proxy"
+	"weir/shaper"
 )
 
 // status is what a running proxy says of itself.
@@ -26,8 +27,12 @@ type status struct {
 	Scenario  string         `json:"scenario"` // of requests that nothing names
 	Started   time.Time      `json:"started"`
 
+	// Ways are the addresses that requests are sent to.
+	Ways []string `json:"ways"`
 	// ClientToken says that requests must bring a token.
 	ClientToken bool `json:"client_token"`
+	// InjectUsage says that it asks for usage in the clients' place.
+	InjectUsage bool `json:"inject_usage"`
 }
 
 // upstreamSaid is an upstream of a running proxy.
@@ -61,7 +66,8 @@ func (s *stack) status(at net.Addr, p *proxy.Proxy) status {
 	}
 	said := status{
 		Pid: os.Getpid(), Version: release, Listen: "http://" + reachable(at), Database: database,
-		Upstreams: []upstreamSaid{}, Started: time.Now(), ClientToken: p.ClientToken != "",
+		Upstreams: []upstreamSaid{}, Started: time.Now(), ClientToken: p.ClientToken != "", InjectUsage: p.InjectUsage,
+		Ways: waysOf(p.Upstreams),
 	}
 	for _, u := range p.Upstreams {
 		said.Upstreams = append(said.Upstreams, upstreamSaid{
@@ -178,7 +184,7 @@ func controlHandler(said status, p *proxy.Proxy, book *rulebook, flush func(cont
 		answer(w, limitChanged{Who: now.Select.String(), Old: old.Limit.String(), New: now.Limit.String()})
 	})
 	mux.HandleFunc("GET /lanes", func(w http.ResponseWriter, _ *http.Request) {
-		answer(w, lanesSaid{Schema: lanesSchema, At: time.Now(), Listen: said.Listen, Lanes: lanesOf(book.shaper)})
+		answer(w, lanesSaid{Schema: lanesSchema, At: time.Now(), Listen: said.Listen, Limits: limits().Limits, Lanes: append([]shaper.LaneState{}, book.shaper.Lanes()...)})
 	})
 	mux.HandleFunc("POST /flush", func(w http.ResponseWriter, r *http.Request) {
 		if err := flush(r.Context()); err != nil {

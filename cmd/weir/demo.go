@@ -23,6 +23,7 @@ type demoFlags struct {
 	seed   uint64
 	db     string
 	json   bool
+	limits laneFlags
 }
 
 func (a *app) demoCommand() *cobra.Command {
@@ -35,7 +36,8 @@ load model through the proxy, and prints TTFT by scenario out of the store. No
 key, no network.`,
 		Example: `  weir demo
   weir demo --for 20s --seed 7
-  weir demo --qps 40 --db demo.db`,
+  weir demo --qps 40 --db demo.db
+  weir demo --qps 40 --rps 10`,
 		Args: wantArgs(0, 0, ""),
 		RunE: func(c *cobra.Command, _ []string) error { return a.runDemo(c.Context(), f, c.Flags().Changed) },
 	}
@@ -45,6 +47,7 @@ key, no network.`,
 	fl.Uint64Var(&f.seed, "seed", 1, "seed of every random choice")
 	fl.StringVar(&f.db, "db", "", "database file (default: weir.db in the user's data folder)")
 	fl.BoolVar(&f.json, "json", false, "print the report as JSON")
+	f.limits.add(fl)
 	return c
 }
 
@@ -67,7 +70,11 @@ func (a *app) runDemo(ctx context.Context, f demoFlags, given func(string) bool)
 		m = m.AtQPS(f.qps)
 	}
 	override(m, "sim-small", "")
-	s, err := a.openStack(ctx, f.db)
+	shape, err := f.limits.shaper(m.Rules())
+	if err != nil {
+		return err
+	}
+	s, err := a.openStack(ctx, f.db, shape)
 	if err != nil {
 		return err
 	}
@@ -101,5 +108,6 @@ func (a *app) demo(ctx context.Context, s *stack, m *loadmodel.Model, f demoFlag
 	}
 	fmt.Fprintf(a.err, "simulated endpoint  %s\nweir's proxy        %s\nload model          %s, for %s\nrecords             %s\n",
 		endpoint.url, base, m.Name, f.length, s.path())
+	a.tellLanes(s.shaper)
 	return a.play(ctx, s, run, playOptions{shown: "sim", json: f.json, settle: stop})
 }

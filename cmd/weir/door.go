@@ -83,12 +83,19 @@ func (a *app) findDoor(ctx context.Context, command []string, f execFlags) (*doo
 			return nil, err
 		}
 	}
-	var passedBy []string
-	for _, r := range a.runningProxies(ctx) {
-		if a.impair != nil {
-			break // what it carries is not to be made worse
+	own := func() (*door, error) {
+		if forward {
+			return a.ownForwardDoor(ctx, f, asked, trusted)
 		}
+		return a.ownDoor(ctx, command, f, asked)
+	}
+	var passedBy, unasking []string
+	for _, r := range a.runningProxies(ctx) {
 		if r.ClientToken || !sameFile(database, r.Database) {
+			continue
+		}
+		if f.usage == usageInject && !r.InjectUsage {
+			unasking = append(unasking, r.Listen)
 			continue
 		}
 		var d *door
@@ -97,19 +104,26 @@ func (a *app) findDoor(ctx context.Context, command []string, f execFlags) (*doo
 		} else {
 			d = r.door(command, os.Environ(), asked)
 		}
-		if d != nil {
+		switch {
+		case d != nil && a.impair != nil:
+			a.warn([]string{fmt.Sprintf("the weir at %s makes no calls worse for one command, so another one did, without its tag, rules and keys", r.Listen)})
+			return own()
+		case d != nil && !f.limits.given():
 			return d, nil
+		case d != nil:
+			a.warn([]string{fmt.Sprintf("the weir at %s has its own limits, so another one did serve, without its tag, rules and keys; weir limit changes those limits", r.Listen)})
+			return own()
 		}
 		passedBy = append(passedBy, r.Listen)
+	}
+	if len(unasking) > 0 {
+		a.warn([]string{fmt.Sprintf("the weir at %s was started without --usage inject, so another one serves, without its tag, rules and keys", strings.Join(unasking, ", "))})
 	}
 	if len(passedBy) > 0 {
 		a.warn([]string{fmt.Sprintf("the weir at %s does not serve all that %s may speak by the %s door, so another one did, without its tag, rules and keys; --upstream says which endpoint is meant",
 			strings.Join(passedBy, ", "), filepath.Base(command[0]), f.door)})
 	}
-	if forward {
-		return a.ownForwardDoor(ctx, f.db, asked, trusted)
-	}
-	return a.ownDoor(ctx, command, f.db, asked)
+	return own()
 }
 
 // door is a running proxy's, with the families that it serves for a command;
@@ -203,7 +217,7 @@ func hostnameOf(s string) string {
 }
 
 // ownDoor serves a proxy in this process, on a port of its own.
-func (a *app) ownDoor(ctx context.Context, command []string, database string, asked []upstreamFlag) (*door, error) {
+func (a *app) ownDoor(ctx context.Context, command []string, f execFlags, asked []upstreamFlag) (*door, error) {
 	d := &door{bases: map[client.Family]string{}}
 	var upstreams []proxy.Upstream
 	for _, u := range asked {
@@ -229,7 +243,7 @@ func (a *app) ownDoor(ctx context.Context, command []string, database string, as
 	if err := asTheCommandWould(upstreams); err != nil {
 		return nil, err
 	}
-	return d, a.serveDoor(ctx, d, database, upstreams, nil)
+	return d, a.serveDoor(ctx, d, f, upstreams, nil)
 }
 
 // asTheCommandWould has the upstreams reached by the way that the command
@@ -246,13 +260,17 @@ func asTheCommandWould(upstreams []proxy.Upstream) error {
 }
 
 // serveDoor serves a proxy in this process, on a port of its own.
-func (a *app) serveDoor(ctx context.Context, d *door, database string, upstreams []proxy.Upstream, forward *proxy.Forward) error {
-	s, err := a.openStack(ctx, database)
+func (a *app) serveDoor(ctx context.Context, d *door, f execFlags, upstreams []proxy.Upstream, forward *proxy.Forward) error {
+	shape, err := f.limits.shaper(nil)
+	if err != nil {
+		return err
+	}
+	s, err := a.openStack(ctx, f.db, shape)
 	if err != nil {
 		return err
 	}
 	p := s.proxy(upstreams)
-	p.Log, p.Forward = a.logger(false), forward
+	p.Log, p.Forward, p.InjectUsage = a.logger(false), forward, f.usage == usageInject
 	base, stop, err := serveInside(p)
 	if err != nil {
 		return errors.Join(err, s.close())

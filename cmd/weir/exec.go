@@ -30,6 +30,8 @@ type execFlags struct {
 	json     bool
 	summary  string
 	quiet    bool
+	limits   laneFlags
+	usage    usageMode
 	impair   impairFlags
 }
 
@@ -39,10 +41,10 @@ func (a *app) execCommand() *cobra.Command {
 		Use:   "exec [flags] -- COMMAND [ARG…]",
 		Short: "Run an agent or a tool behind weir, and say what it cost",
 		Long: `Runs a command whose calls pass weir, and says afterwards what they came to. A
-running proxy that records in the same database is used; else one serves for as
-long as the command runs. What the command needs to find it is set in its own
-environment and arguments alone: no file of yours is changed. The exit code is
-the command's.
+running proxy that records in the same database is used; else, or to limit the
+command's calls alone, one serves for as long as the command runs. What the
+command needs to find it is set in its own environment and arguments alone: no
+file of yours is changed. The exit code is the command's.
 
 Without --upstream requests go where they would go anyway: to the endpoint in
 ANTHROPIC_BASE_URL, OPENAI_BASE_URL or GOOGLE_GEMINI_BASE_URL, else to the
@@ -62,10 +64,12 @@ provider's own.`,
 	fl.StringVarP(&f.upstream, "upstream", "u", "", "endpoint that its requests go to, whichever API they speak")
 	fl.StringVar(&f.door, "door", "reverse", "how the command finds weir: reverse, by its base URL, or forward, by HTTPS_PROXY and weir's CA")
 	fl.StringVar(&f.db, "db", "", "database file (default: weir.db in the user's data folder)")
+	f.usage.add(fl)
 	fl.BoolVar(&f.json, "json", false, "say what it cost as JSON, the contract of store/report/REPORT.md")
 	fl.StringVar(&f.summary, "summary", "", "write what it cost to this file, as JSON")
 	f.impair.add(fl)
 	fl.BoolVarP(&f.quiet, "quiet", "q", false, "say nothing beside the command")
+	f.limits.add(fl)
 	return c
 }
 
@@ -76,6 +80,9 @@ func (a *app) runExec(ctx context.Context, command []string, f execFlags) error 
 	}
 	if f.door != "reverse" && f.door != "forward" {
 		return usagef("--door %s: want reverse or forward", f.door)
+	}
+	if err := f.usage.check(); err != nil {
+		return err
 	}
 	if err := findCommand(command[0]); err != nil {
 		return err

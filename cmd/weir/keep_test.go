@@ -39,7 +39,7 @@ func keeps(t *testing.T, path string, set func(*keepFlags)) (s *stack, k *kept, 
 	t.Helper()
 	said = &bytes.Buffer{}
 	a := &app{stdio: stdio{out: said, err: said}, env: func(string) (string, bool) { return "", false }}
-	s, err := a.openStack(context.Background(), path)
+	s, err := a.openStack(context.Background(), path, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -25,38 +26,19 @@ type lanesSaid struct {
 	Schema string             `json:"schema"`
 	At     time.Time          `json:"at"`
 	Listen string             `json:"listen"` // of the proxy
+	Limits []string           `json:"limits"` // the rules that lanes come from, as they are written
 	Lanes  []shaper.LaneState `json:"lanes"`
 }
 
-// lanesOf asks a shaper. A rule of which no call has come yet stands behind the
-// lanes that are in use.
-func lanesOf(s *shaper.Shaper) []shaper.LaneState {
-	lanes := append([]shaper.LaneState{}, s.Lanes()...)
-	used := map[string]bool{}
-	for _, l := range lanes {
-		used[l.Name] = true
-	}
-	for _, r := range s.Rules() {
-		if name := r.Select.String(); !used[name] && !strings.Contains(name+" ", "="+shaper.Each+" ") {
-			idle := shaper.LaneState{Name: name, Limit: r.Limit.String()}
-			if most := r.Limit.InFlight; most > 0 && !r.Limit.Adaptive {
-				idle.MostInFlight = &most
-			}
-			lanes = append(lanes, idle)
-		}
-	}
-	return lanes
-}
-
-// lanesFlags are the flags of weir lanes.
-type lanesFlags struct {
+// lanesCommandFlags are the flags of weir lanes.
+type lanesCommandFlags struct {
 	which
 	follow bool
 	json   bool
 }
 
 func (a *app) lanesCommand() *cobra.Command {
-	var f lanesFlags
+	var f lanesCommandFlags
 	c := &cobra.Command{
 		Use:   "lanes",
 		Short: "Show who waits for what in a running proxy",
@@ -80,7 +62,7 @@ tab-separated rows with a head.`,
 // followEvery is the time between two looks at the lanes.
 const followEvery = time.Second
 
-func (a *app) runLanes(ctx context.Context, f lanesFlags) error {
+func (a *app) runLanes(ctx context.Context, f lanesCommandFlags) error {
 	p, err := a.pick(ctx, f.which)
 	if err != nil {
 		return err
@@ -104,8 +86,11 @@ func (a *app) runLanes(ctx context.Context, f lanesFlags) error {
 			}
 			return err
 		}
-		if n == 0 && len(said.Lanes) == 0 {
+		switch empty := n == 0 && len(said.Lanes) == 0; {
+		case empty && len(said.Limits) == 0:
 			fmt.Fprintf(a.err, "nothing limits the calls, so that there is no lane\nnext: weir limit rps=5%s\n", f.flags())
+		case empty:
+			fmt.Fprintf(a.err, "no lane yet: each comes with its first call, by %s\n", strings.Join(said.Limits, "; "))
 		}
 		switch {
 		case f.json:
@@ -115,7 +100,9 @@ func (a *app) runLanes(ctx context.Context, f lanesFlags) error {
 		case f.follow:
 			shown.draw(atMost(laneLines(said), terminalRows(a.out)-1))
 		default:
-			fmt.Fprintln(a.out, strings.Join(laneLines(said), "\n"))
+			for _, line := range laneLines(said) {
+				fmt.Fprintln(a.out, line)
+			}
 		}
 		if err != nil || !f.follow {
 			return err
@@ -137,8 +124,12 @@ func writeJSON(w io.Writer, v any, line bool) error {
 	return e.Encode(v)
 }
 
-// laneLines is the table for people.
+// laneLines is the table for people; empty without a lane. Columns in which
+// nothing stands are left out.
 func laneLines(said lanesSaid) []string {
+	if len(said.Lanes) == 0 {
+		return nil
+	}
 	columns := []report.Column{
 		{Head: "lane", Left: true}, {Head: "limit", Left: true}, {Head: "in flight"}, {Head: "waiting"}, {Head: "oldest"}, {Head: "admitted/s"},
 		{Head: "waits for", Left: true}, {Head: "held", Left: true}, {Head: "tokens left"},
@@ -163,6 +154,14 @@ func laneLines(said lanesSaid) []string {
 			l.Name, orDash(l.Limit), inFlight, strconv.Itoa(l.Waiting), oldest, strconv.FormatFloat(l.PerS, 'f', 1, 64), orDash(l.Full), held, left,
 			strconv.FormatInt(l.Admitted, 10), strconv.FormatInt(l.Refused, 10), strconv.FormatInt(l.Left, 10), strconv.FormatInt(l.EndpointRefused, 10),
 		})
+	}
+	for i := len(columns) - 1; i >= 0; i-- {
+		if !slices.ContainsFunc(rows, func(row []string) bool { return row[i] != "–" }) {
+			columns = slices.Delete(columns, i, i+1)
+			for r := range rows {
+				rows[r] = slices.Delete(rows[r], i, i+1)
+			}
+		}
 	}
 	var b bytes.Buffer
 	report.Table(&b, columns, rows)

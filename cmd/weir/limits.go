@@ -1,8 +1,10 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,16 +14,16 @@ import (
 	"weir/shaper"
 )
 
-// limitFlags are the flags that limit calls. They set their parts over what a
+// laneFlags are the flags that limit calls. They set their parts over what a
 // load model says.
-type limitFlags struct {
+type laneFlags struct {
 	rps, rpm, tpm, concurrency string // of all calls
 	rules                      ruleTexts
 }
 
 // add adds the flags to a command. The variable of --limit is not that of weir
 // calls, which means something else.
-func (f *limitFlags) add(fl *pflag.FlagSet) {
+func (f *laneFlags) add(fl *pflag.FlagSet) {
 	f.addShort(fl)
 	fl.Var(&f.rules, "limit", "limit of some calls, as 'scenario=rag rps=2 concurrency=adaptive'; may be repeated, and weir limit --help has the names [$WEIR_LIMITS]")
 	named := fl.Lookup("limit")
@@ -29,7 +31,7 @@ func (f *limitFlags) add(fl *pflag.FlagSet) {
 }
 
 // addShort adds those of the lane of all calls.
-func (f *limitFlags) addShort(fl *pflag.FlagSet) {
+func (f *laneFlags) addShort(fl *pflag.FlagSet) {
 	fl.StringVar(&f.rps, "rps", "", "requests a second that may go on to the endpoint; the others wait")
 	fl.StringVar(&f.rpm, "rpm", "", "the same by the minute")
 	fl.StringVar(&f.tpm, "tpm", "", "tokens a minute, input and output together")
@@ -72,12 +74,12 @@ type edit struct {
 }
 
 // given says whether any of the flags is.
-func (f *limitFlags) given() bool {
+func (f *laneFlags) given() bool {
 	return f.rps+f.rpm+f.tpm+f.concurrency != "" || len(f.rules.texts) > 0
 }
 
 // edits reads the flags.
-func (f *limitFlags) edits() ([]edit, error) {
+func (f *laneFlags) edits() ([]edit, error) {
 	var all []edit
 	if f.rps != "" && f.rpm != "" {
 		return nil, usagef("--rps and --rpm are one limit; keep one")
@@ -145,13 +147,35 @@ func over(rules []shaper.Rule, edits []edit) []shaper.Rule {
 }
 
 // shaper is one that limits calls as rules and the flags over them say.
-func (f *limitFlags) shaper(rules []shaper.Rule) (*shaper.Shaper, error) {
+func (f *laneFlags) shaper(rules []shaper.Rule) (*shaper.Shaper, error) {
 	edits, err := f.edits()
 	if err != nil {
 		return nil, err
 	}
 	s := &shaper.Shaper{}
 	return s, s.Configure(over(rules, edits))
+}
+
+// tellLanes says which lanes hold in a proxy inside this process.
+func (a *app) tellLanes(s *shaper.Shaper) {
+	for _, limit := range ruleLines(s.Rules()) {
+		fmt.Fprintln(a.err, "lane                "+limit)
+	}
+}
+
+// holdsAt says whether limits hold at a target; what is no weir of the user's
+// has none that are known.
+func (a *app) holdsAt(ctx context.Context, target string, limits []string) bool {
+	if len(limits) == 0 {
+		return true
+	}
+	var said limitsSaid
+	for _, r := range a.runningProxies(ctx) {
+		if hostOf(r.Listen) == hostOf(target) && r.ask(ctx, http.MethodGet, "/limits", nil, &said) == nil {
+			break
+		}
+	}
+	return !slices.ContainsFunc(limits, func(limit string) bool { return !slices.Contains(said.Limits, limit) })
 }
 
 // ruleLines are rules as they are written.

@@ -36,7 +36,8 @@ type loadFlags struct {
 	api         string
 	maxInFlight int
 	timeout     time.Duration
-	limit       int
+	limit       int // rows of a trace
+	limits      laneFlags
 	speed       float64
 
 	dryRun      bool
@@ -60,6 +61,7 @@ one breaks it off.`,
 		Example: `  weir load load_model.json --upstream http://127.0.0.1:9001 --for 1m
   weir load load_model.json --upstream https://api.openai.com --model gpt-5-mini --qps 2 --label try=1
   weir load trace.csv --limit 300 --upstream http://127.0.0.1:9001
+  weir load load_model.json --upstream http://127.0.0.1:9001 --concurrency adaptive
   weir load load_model.json --dry-run`,
 		Args: wantArgs(1, 1, "the load model or trace"),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -80,7 +82,9 @@ one breaks it off.`,
 	fl.StringVar(&f.api, "api", "", "API to speak: chat, responses, messages, gemini or completions")
 	fl.IntVar(&f.maxInFlight, "max-in-flight", 0, "most calls at once (default: the model's, else no limit); reaching it makes the run invalid")
 	fl.DurationVar(&f.timeout, "timeout", 0, "longest time of one call (default: the model's, else none)")
-	fl.IntVar(&f.limit, "limit", 0, "rows of a trace to send (default: all)")
+	f.limits.addShort(fl)
+	f.limits.rules.rows = &f.limit
+	fl.Var(&f.limits.rules, "limit", "rows of a trace to send, as 300 (default: all); or a limit of some calls, as in weir proxy")
 	fl.Float64Var(&f.speed, "speed", 0, "play a trace so much faster (default 1)")
 	fl.BoolVar(&f.dryRun, "dry-run", false, "say what would be sent, and send nothing")
 	fl.BoolVar(&f.noPreflight, "no-preflight", false, "leave out the small request that proves address, key, model and streaming first")
@@ -96,6 +100,10 @@ func (a *app) runLoad(ctx context.Context, file string, f loadFlags, given func(
 		return err
 	}
 	labels, err := parseLabels(f.labels)
+	if err != nil {
+		return err
+	}
+	shape, err := f.limits.shaper(plan.Model.Rules())
 	if err != nil {
 		return err
 	}
@@ -115,7 +123,12 @@ func (a *app) runLoad(ctx context.Context, file string, f loadFlags, given func(
 	switch {
 	case f.target != "" && len(f.upstreams) > 0:
 		return usagef("load: --upstream and --target exclude each other: the first sends through a proxy in here, the second through one that runs")
+	case f.target != "" && f.limits.given():
+		return usagef("load: --rps, --limit and the like are for the proxy in here, and --target for one that runs; weir limit changes what holds in that")
 	case f.target != "":
+		if !a.holdsAt(ctx, f.target, ruleLines(shape.Rules())) {
+			a.warn([]string{fmt.Sprintf("the limits of %s do not all hold at %s, which has its own: by weir proxy --load-model, or weir limit", file, f.target)})
+		}
 		if _, err := parseUpstream(f.target); err != nil {
 			return usage(errors.New(strings.ReplaceAll(err.Error(), "--upstream", "--target")))
 		}
@@ -133,7 +146,7 @@ func (a *app) runLoad(ctx context.Context, file string, f loadFlags, given func(
 		a.impair = nil
 	}
 	tellImpairments(a.err, a.impair)
-	s, err := a.openStack(ctx, f.db)
+	s, err := a.openStack(ctx, f.db, shape)
 	if err != nil {
 		return err
 	}
@@ -151,6 +164,7 @@ func (a *app) load(ctx context.Context, s *stack, plan *generator.Plan, labels m
 	if len(upstreams) > 0 {
 		p := s.proxy(upstreams)
 		p.Log = a.logger(false)
+		a.tellLanes(s.shaper)
 		base, stop, err := serveInside(p)
 		if err != nil {
 			return err
@@ -205,7 +219,7 @@ func (a *app) readPlan(file string, f loadFlags, given func(string) bool) (*gene
 		return nil, usagef("--for %s: want %s or more, as 30s or 5m", f.length, shortestRun)
 	case given("qps") && !positive(f.qps):
 		return nil, usagef("--qps %g: want a rate above 0", f.qps)
-	case given("max-in-flight") && f.maxInFlight < 0, given("limit") && f.limit < 0, given("timeout") && f.timeout < 0:
+	case given("max-in-flight") && f.maxInFlight < 0, f.limit < 0, given("timeout") && f.timeout < 0:
 		return nil, usagef("--max-in-flight, --limit and --timeout: want 0 or more")
 	case given("speed") && !positive(f.speed):
 		return nil, usagef("--speed %g: want a factor above 0; 2 plays a trace in half the time", f.speed)
@@ -223,8 +237,8 @@ func (a *app) readPlan(file string, f loadFlags, given func(string) bool) (*gene
 	if err != nil {
 		return nil, err
 	}
-	if given("limit") || given("speed") {
-		return nil, usagef("--limit and --speed are for traces, and %s is a load model; use --for and --qps", file)
+	if f.limit > 0 || given("speed") {
+		return nil, usagef("--limit ROWS and --speed are for traces, and %s is a load model; use --for and --qps", file)
 	}
 	if f.length > 0 {
 		m = m.Scaled(f.length)

@@ -38,7 +38,8 @@ type proxyFlags struct {
 	holdBody       int // MiB
 	maxHeader      int // KiB
 	keep           keepFlags
-	limits         limitFlags
+	limits         laneFlags
+	usage          usageMode
 	impair         impairFlags
 	verbose        bool
 }
@@ -62,6 +63,7 @@ lognormal(500ms,2s) by its median and 99th percentile.
   weir proxy --upstream openai=https://api.openai.com,models=gpt-* \
              --upstream local=http://127.0.0.1:8000,prefix=/local
   weir proxy --upstream https://host/api --ca-file ca.pem --load-model rules.json
+  weir proxy --upstream https://api.openai.com --usage inject
   weir proxy --upstream https://api.anthropic.com --keep shape
   weir proxy --upstream https://api.anthropic.com --impair 'scenario=agent: first_token+200ms..2s, 529:5%'`,
 		Args: wantArgs(0, 0, ""),
@@ -86,6 +88,7 @@ lognormal(500ms,2s) by its median and 99th percentile.
 	f.limits.add(fl)
 	f.impair.add(fl)
 	f.keep.add(fl)
+	f.usage.add(fl)
 	fl.BoolVarP(&f.verbose, "verbose", "v", false, "say more of what happens")
 	return c
 }
@@ -199,6 +202,9 @@ func (a *app) runProxy(ctx context.Context, f proxyFlags) error {
 	if err := f.keep.check(); err != nil {
 		return err
 	}
+	if err := f.usage.check(); err != nil {
+		return err
+	}
 	upstreams, err := f.proxyUpstreams(a.env)
 	if err != nil {
 		return err
@@ -220,12 +226,12 @@ func (a *app) runProxy(ctx context.Context, f proxyFlags) error {
 	if err != nil {
 		return err
 	}
-	if err := f.checkLoop(l.Addr(), upstreams); err != nil {
+	if err := errors.Join(f.checkLoop(l.Addr(), upstreams), a.checkRing(ctx, l.Addr(), upstreams)); err != nil {
 		l.Close()
 		return err
 	}
 	a.impair = book.impair
-	s, err := a.openStack(ctx, f.db)
+	s, err := a.openStack(ctx, f.db, book.shaper)
 	if err != nil {
 		l.Close()
 		return err
@@ -237,10 +243,10 @@ func (a *app) runProxy(ctx context.Context, f proxyFlags) error {
 	}
 	p := s.proxy(upstreams)
 	p.Keep = kept.seam
+	p.InjectUsage = f.usage == usageInject
 	p.Forward = forward
 	p.ClientToken, p.Log, p.Scenario = token, a.logger(f.verbose), f.scenario
 	p.HoldBody, p.MaxHeaderBytes = int64(f.holdBody)<<20, f.maxHeader<<10
-	p.Shaper = book.shaper
 	if book.file != "" {
 		p.Match = book.match
 	}

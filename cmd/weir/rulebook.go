@@ -26,7 +26,7 @@ type rulebook struct {
 }
 
 // openRulebook begins with a model, which is nil when there is none.
-func openRulebook(file string, m *loadmodel.Model, f *limitFlags, worse *impairFlags) (*rulebook, error) {
+func openRulebook(file string, m *loadmodel.Model, f *laneFlags, worse *impairFlags) (*rulebook, error) {
 	edits, err := f.edits()
 	if err != nil {
 		return nil, err

@@ -51,7 +51,7 @@ func TestScripts(t *testing.T) {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"freeport": freePort, "waitport": waitPort, "shape": shape, "exits": exits,
-			"sparse": sparse, "waitrun": waitRun, "waitproxy": waitProxy, "newestcall": newestCall, "smalldisk": smallDisk, "readonlydisk": readOnlyDisk,
+			"sparse": sparse, "waitrun": waitRun, "waitproxy": waitProxy, "newestcall": newestCall, "waitfor": waitFor, "smalldisk": smallDisk, "readonlydisk": readOnlyDisk,
 		},
 	})
 }
@@ -77,6 +77,18 @@ func waitPort(ts *testscript.TestScript, _ bool, args []string) {
 		time.Sleep(50 * time.Millisecond)
 	}
 	ts.Fatalf("nothing listens on port %s", args[0])
+}
+
+// waitfor PATTERN FILE: waits until a file that is being written matches.
+func waitFor(ts *testscript.TestScript, _ bool, args []string) {
+	pattern := regexp.MustCompile("(?m)" + args[0])
+	for range 400 {
+		if text, err := os.ReadFile(ts.MkAbs(args[1])); err == nil && pattern.Match(text) {
+			return
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	ts.Fatalf("%s does not match %s:\n%s", args[1], args[0], ts.ReadFile(args[1]))
 }
 
 // waitrun DB: waits until a run has written some calls into a database.

@@ -33,9 +33,13 @@ type stack struct {
 }
 
 // openStack opens the database, which it makes if it does not exist, and begins
-// to record. An empty path is the default one.
-func (a *app) openStack(ctx context.Context, path string) (*stack, error) {
-	s := &stack{a: a, flag: path, shaper: &shaper.Shaper{}}
+// to record. An empty path is the default one. shape is what the proxies that
+// record here ask; nil admits all.
+func (a *app) openStack(ctx context.Context, path string, shape *shaper.Shaper) (*stack, error) {
+	if shape == nil {
+		shape = &shaper.Shaper{}
+	}
+	s := &stack{a: a, flag: path, shaper: shape}
 	var err error
 	if path == "" {
 		if path, err = store.DefaultPath(a.env); err != nil {
@@ -174,9 +178,9 @@ func (s *stack) report(ctx context.Context, selection, by []string) (*report.Rep
 
 // summarise reads the calls that a selection names and puts them into rows.
 func summarise(ctx context.Context, db *store.DB, words, by []string) (*report.Report, error) {
-	selection, err := store.ParseSelection(words)
+	selection, err := parseSelection(words)
 	if err != nil {
-		return nil, usage(err)
+		return nil, err
 	}
 	return report.Summarise(db.Calls(ctx, selection, store.Order{}), report.Options{
 		By: by, Selection: selection.String(),

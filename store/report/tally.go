@@ -132,7 +132,7 @@ func (t *tally) fail(key string, values []string, p pair) {
 		t.failures[k] = f
 	}
 	f.Calls++
-	if d, ok := c.WouldWait(); ok {
+	if d := c.ExpectedWait; d > 0 {
 		f.waits.add(d)
 	}
 	if m := failureMessage(c); m != "" && len(f.Messages) < 3 && !slices.Contains(f.Messages, m) {

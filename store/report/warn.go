@@ -16,7 +16,11 @@ func (r *Report) warn() {
 			say("run %s was broken off: its figures are of what was sent", run.ID)
 		}
 		if run.NotSent > 0 {
-			say("run %s: %s of the plan were not sent", run.ID, count(run.NotSent, "call"))
+			why := "since a turn before them in their session failed" // all that keeps a call back in a run that went to its end
+			if run.Partial {
+				why = "since the run was broken off, or a turn before them in their session failed"
+			}
+			say("run %s: %s of the plan not sent, %s", run.ID, count(run.NotSent, "call"), why)
 		}
 	}
 	if r.LostSpans.Known && r.LostSpans.V > 0 {
