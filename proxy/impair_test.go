@@ -388,6 +388,28 @@ func TestUsageIsTakenFromTheClientAndRecorded(t *testing.T) {
 	}
 }
 
+func TestUsageThatWeirAskedForStaysUnseenInAnImpairedAnswer(t *testing.T) {
+	for _, impair := range []string{"first_token+1ms", "bandwidth=20000", "cut@3", "coalesce=3"} {
+		url, _ := countedSim(t, sim.Config{})
+		s := start(t, url, func(p *Proxy) {
+			p.Impair, p.InjectUsage = impairer(t, impair), true
+		})
+		resp, err := s.client.Post(s.url+"/v1/chat/completions", "application/json", strings.NewReader(`{"model":"m","stream":true,"max_tokens":32,"messages":[{"role":"user","content":"hi"}]}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		cut := impair == "cut@3"
+		if (err != nil) != cut || bytes.Contains(b, []byte(`"usage"`)) || bytes.Contains(b, []byte("[DONE]")) == cut {
+			t.Errorf("%s: %v: %s", impair, err, b)
+		}
+		if c := s.call(t, 1); c.Usage.Output.Known == cut || c.Impaired[0] != impair {
+			t.Errorf("%s: recorded %v, usage %+v, impaired %q", impair, c, c.Usage, c.Impaired)
+		}
+	}
+}
+
 func TestPingsAreTheDialectsAndNotTheUpstreams(t *testing.T) {
 	for _, d := range dialects {
 		s, _ := impairedSim(t, sim.Config{}, "pings=200, first_token+200ms")
@@ -471,6 +493,15 @@ func TestOtherScenariosAndOperationsAreSpared(t *testing.T) {
 	resp, err := s.client.Get(s.url + "/v1/models")
 	if err != nil || resp.StatusCode != 200 || asked.Load() != 1 {
 		t.Errorf("%v, %v", resp, err)
+	}
+	resp.Body.Close()
+	req, err := http.NewRequest("POST", s.url+"/v1/chat/completions", strings.NewReader(`{"model":"m","max_tokens":4,"messages":[{"role":"user","content":"hi"}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("X-Weir-Warm-Up", "true")
+	if resp, err = s.client.Do(req); err != nil || resp.StatusCode != 200 {
+		t.Errorf("a warm-up: %v, %v", resp, err)
 	}
 	resp.Body.Close()
 }

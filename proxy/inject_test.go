@@ -81,7 +81,7 @@ const (
 )
 
 // simulated serves a simulated endpoint behind what looks at its requests.
-func simulated(t *testing.T, c sim.Config, got *bodies) string {
+func simulatedEndpoint(t *testing.T, c sim.Config, got *bodies) string {
 	t.Helper()
 	s, err := sim.New(c)
 	if err != nil {
@@ -125,8 +125,8 @@ func TestInjectedUsageIsMeasuredAndNotSeen(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			row.config.Seed = 7 // two endpoints of one seed say the same
 			var direct, through bodies
-			plain := start(t, simulated(t, row.config, &direct), nil)
-			s := injecting(t, simulated(t, row.config, &through))
+			plain := start(t, simulatedEndpoint(t, row.config, &direct), nil)
+			s := injecting(t, simulatedEndpoint(t, row.config, &through))
 			_, want := plain.say(t, row.path, row.body)
 			_, got := s.say(t, row.path, row.body)
 			if diff := cmp.Diff(want, got); diff != "" {
@@ -184,7 +184,7 @@ func TestTokensAreNotHeldUpByTheRemoval(t *testing.T) {
 	}
 }
 
-const refusal = `{"error":{"message":"Unrecognized request argument supplied: stream_options","type":"invalid_request_error"}}`
+const usageRefusal = `{"error":{"message":"Unrecognized request argument supplied: stream_options","type":"invalid_request_error"}}`
 
 // refusing is an upstream that refuses what it does not know.
 func refusing(t *testing.T, status int, said string, got *bodies) string {
@@ -202,7 +202,7 @@ func refusing(t *testing.T, status int, said string, got *bodies) string {
 func TestEndpointThatRefusesTheQuestionGetsTheClientsOwnRequest(t *testing.T) {
 	for _, status := range []int{http.StatusBadRequest, http.StatusUnprocessableEntity} {
 		var got bodies
-		s := injecting(t, refusing(t, status, refusal, &got))
+		s := injecting(t, refusing(t, status, usageRefusal, &got))
 		for n, want := range [][]string{{askedChat, plainChat}, {plainChat}} {
 			if resp, body := s.say(t, chatPath, plainChat); resp.StatusCode != http.StatusOK || body != string(answerOf(wire.Chat, wire.SSE)) {
 				t.Errorf("status %d: %s", resp.StatusCode, body)
