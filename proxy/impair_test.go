@@ -28,12 +28,12 @@ import (
 // how many requests came through to it.
 func impairedSim(t *testing.T, c sim.Config, impair string) (*sidecar, *atomic.Int64) {
 	t.Helper()
-	url, asked := simulated(t, c)
+	url, asked := countedSim(t, c)
 	return start(t, url, func(p *Proxy) { p.Impair = impairer(t, impair) }), asked
 }
 
-// simulated serves a simulated endpoint and counts what it is asked.
-func simulated(t *testing.T, c sim.Config) (url string, asked *atomic.Int64) {
+// countedSim serves a simulated endpoint and counts what it is asked.
+func countedSim(t *testing.T, c sim.Config) (url string, asked *atomic.Int64) {
 	t.Helper()
 	asked = &atomic.Int64{}
 	c.Engine = sim.EngineConfig{Slots: 64, Step: 200 * time.Microsecond, Chunk: 100_000, TokensPerStep: 4, KVTokens: 1 << 30}
@@ -359,7 +359,7 @@ func TestRefusalsAreTheCallersDialectAndAskNobody(t *testing.T) {
 }
 
 func TestRefusedKeyOfWeirsOwnDoesNotRest(t *testing.T) {
-	url, _ := simulated(t, sim.Config{})
+	url, _ := countedSim(t, sim.Config{})
 	s := start(t, url, func(p *Proxy) {
 		p.Upstreams[0].Keys = []Secret{NewSecret("sk-own-0123456789")}
 		p.Impair = impairer(t, "429+1h")
@@ -384,6 +384,28 @@ func TestUsageIsTakenFromTheClientAndRecorded(t *testing.T) {
 		c := s.call(t, 1)
 		if !c.Usage.Output.Known || c.UsageSource != call.UsageReported || c.Outcome != call.OK || c.Impaired[0] != "no_usage" {
 			t.Errorf("%s: recorded %v, usage %+v, impaired %q", d.name, c, c.Usage, c.Impaired)
+		}
+	}
+}
+
+func TestUsageThatWeirAskedForStaysUnseenInAnImpairedAnswer(t *testing.T) {
+	for _, impair := range []string{"first_token+1ms", "bandwidth=20000", "cut@3", "coalesce=3"} {
+		url, _ := countedSim(t, sim.Config{})
+		s := start(t, url, func(p *Proxy) {
+			p.Impair, p.InjectUsage = impairer(t, impair), true
+		})
+		resp, err := s.client.Post(s.url+"/v1/chat/completions", "application/json", strings.NewReader(`{"model":"m","stream":true,"max_tokens":32,"messages":[{"role":"user","content":"hi"}]}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		cut := impair == "cut@3"
+		if (err != nil) != cut || bytes.Contains(b, []byte(`"usage"`)) || bytes.Contains(b, []byte("[DONE]")) == cut {
+			t.Errorf("%s: %v: %s", impair, err, b)
+		}
+		if c := s.call(t, 1); c.Usage.Output.Known == cut || c.Impaired[0] != impair {
+			t.Errorf("%s: recorded %v, usage %+v, impaired %q", impair, c, c.Usage, c.Impaired)
 		}
 	}
 }
@@ -473,10 +495,19 @@ func TestOtherScenariosAndOperationsAreSpared(t *testing.T) {
 		t.Errorf("%v, %v", resp, err)
 	}
 	resp.Body.Close()
+	req, err := http.NewRequest("POST", s.url+"/v1/chat/completions", strings.NewReader(`{"model":"m","max_tokens":4,"messages":[{"role":"user","content":"hi"}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("X-Weir-Warm-Up", "true")
+	if resp, err = s.client.Do(req); err != nil || resp.StatusCode != 200 {
+		t.Errorf("a warm-up: %v, %v", resp, err)
+	}
+	resp.Body.Close()
 }
 
 func TestSharesAndSeedsReachTheCalls(t *testing.T) {
-	url, _ := simulated(t, sim.Config{})
+	url, _ := countedSim(t, sim.Config{})
 	list, _ := shaper.ParseImpairments("529:30%")
 	outcomes := func(seed uint64) (all string) {
 		s := start(t, url, func(p *Proxy) { p.Impair = shaper.NewImpairer(list, seed) })
