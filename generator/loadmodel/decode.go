@@ -134,9 +134,8 @@ func number(f float64) string {
 // setters are what an object's fields do, by their names.
 type setters map[string]func(node)
 
-// object reads an object whose fields are known. Names of fields that are
-// planned but not carried out yet are in later.
-func (r *reader) object(n node, what string, s setters, later ...string) map[string]node {
+// object reads an object whose fields are known.
+func (r *reader) object(n node, what string, s setters) map[string]node {
 	if r.err != nil {
 		return nil
 	}
@@ -151,8 +150,6 @@ func (r *reader) object(n node, what string, s setters, later ...string) map[str
 		case known:
 			given[m.name] = m.value
 			set(m.value)
-		case slices.Contains(later, m.name):
-			r.fail(m.at, "%s: field %q is not supported yet; take it out", what, m.name)
 		default:
 			names := make([]string, 0, len(s))
 			for name := range s {
