@@ -59,8 +59,9 @@ func reason(err error) string {
 	return err.Error()
 }
 
-// Decode reads a load model. name is for its errors, which are *Error: the
-// first fault that reading comes upon, with its place and what to do.
+// Decode reads a load model, in JSON or YAML: as its name ends, or else as it
+// begins. name is also for its errors, which are *Error: the first fault that
+// reading comes upon, with its place and what to do.
 func Decode(name string, data []byte) (*Model, error) {
 	if len(data) > longest {
 		return nil, tooLong(name)
@@ -72,7 +73,11 @@ func Decode(name string, data []byte) (*Model, error) {
 	if err := d.text(); err != nil {
 		return nil, err
 	}
-	root, err := d.parse()
+	parse := d.parse
+	if d.isYAML() {
+		parse = d.parseYAML
+	}
+	root, err := parse()
 	if err != nil {
 		return nil, err
 	}

@@ -1,7 +1,6 @@
 package loadmodel
 
 import (
-	"bytes"
 	"encoding/json"
 	"slices"
 )
@@ -113,7 +112,7 @@ func (r *reader) extra(v node) map[string]json.RawMessage {
 	}
 	all := map[string]json.RawMessage{}
 	for _, m := range v.members {
-		all[m.name] = bytes.Clone(m.value.raw)
+		all[m.name] = m.value.json()
 	}
 	return all
 }

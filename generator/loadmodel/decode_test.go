@@ -50,7 +50,7 @@ func quickstart(t testing.TB) *Model {
 	return m
 }
 
-var ofModel = cmp.Options{cmpopts.IgnoreUnexported(Scenario{}), cmpopts.IgnoreFields(Model{}, "Source")}
+var ofModel = cmp.Options{cmpopts.IgnoreUnexported(Scenario{}, Joint{}), cmpopts.IgnoreFields(Model{}, "Source")}
 
 func TestQuickstartModelIsReadAsItStands(t *testing.T) {
 	rag := within(4000, 16000, Dist{Kind: "lognormal", Median: 8000, Sigma: math.Log(2) / z99})
@@ -91,22 +91,7 @@ func TestQuickstartModelIsReadAsItStands(t *testing.T) {
 }
 
 func TestEveryFieldIsRead(t *testing.T) {
-	got := decoded(t, `{"load_model": {
-		"name": "all", "description": "every field", "seed": 18446744073709551615, "api": "messages",
-		"models": [{"name": "a", "share": 0.75}, {"name": "b", "share": 0.25, "api": "responses"}],
-		"arrivals": {"process": "gamma", "cv": 2.5},
-		"phases": [{"name": "warm", "from_qps": 0, "to_qps": 10, "seconds": 30}, {"qps": 10, "seconds": 0.5}],
-		"limits": ["model=a* tpm=90000", "key=each rps=1"], "limit": {"rpm": 90, "queue": "none"},
-		"warm_up_seconds": 5, "max_in_flight": 100, "timeout_seconds": 90.5,
-		"extra_body": {"temperature": 0.70, "stop": ["x", null], "o": {"k": true}},
-		"scenarios": [
-			{"id": "full", "description": "d", "weight": 0.333, "input_tokens": {"distribution": "normal", "mean": 500, "stddev": 100},
-			 "output_tokens": {"distribution": "lognormal", "median": 100, "p99": 1000, "max": 4000},
-			 "turns": {"quantiles": [[0, 1], [0.9, 4], [1, 20]]}, "think_seconds": {"distribution": "exponential", "mean": 8, "max": 60},
-			 "api": "chat", "model": "c", "session": "flattened", "corpus": "code", "language": "mixed", "tools": 12, "stream": false,
-			 "match": "tools > 3", "limit": {"rps": 2, "concurrency": "adaptive:9", "wait": "30s", "cached_weight": "0", "burst_tokens": 1e3, "hold": "off"}},
-			{"id": "tool-calls", "weight": 0.333, "input_tokens": {"distribution": "constant", "value": 9}, "output_tokens": {"distribution": "zipf", "max": 50}},
-			{"id": "rest", "weight": 0.333, "input_tokens": {"distribution": "lognormal", "median": 5, "sigma": 0.5}, "output_tokens": 1, "think_seconds": 0.25, "session": "live"}]}}`)
+	got := decoded(t, everyField)
 	want := &Model{
 		Name: "all", Description: "every field", Seed: math.MaxUint64, HasSeed: true, API: wire.Messages,
 		Models: []Share{{"a", 0.75, ""}, {"b", 0.25, wire.Responses}}, Arrivals: Arrivals{"gamma", 2.5},

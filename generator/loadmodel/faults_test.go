@@ -177,3 +177,49 @@ var smallFaults = []struct{ name, text string }{
 	{"extra_body is a list", changed(`"target_qps"`, `"extra_body": [], "target_qps"`)},
 	{"no calls in flight", changed(`"target_qps"`, `"max_in_flight": 0, "target_qps"`)},
 }
+
+// everyField is a model that has all fields, as far as they go together.
+const everyField = `{"load_model": {
+	"name": "all", "description": "every field", "seed": 18446744073709551615, "api": "messages",
+	"models": [{"name": "a", "share": 0.75}, {"name": "b", "share": 0.25, "api": "responses"}],
+	"arrivals": {"process": "gamma", "cv": 2.5},
+	"phases": [{"name": "warm", "from_qps": 0, "to_qps": 10, "seconds": 30}, {"qps": 10, "seconds": 0.5}],
+	"limits": ["model=a* tpm=90000", "key=each rps=1"], "limit": {"rpm": 90, "queue": "none"},
+	"warm_up_seconds": 5, "max_in_flight": 100, "timeout_seconds": 90.5,
+	"extra_body": {"temperature": 0.70, "stop": ["x", null], "o": {"k": true}},
+	"scenarios": [
+		{"id": "full", "description": "d", "weight": 0.333, "input_tokens": {"distribution": "normal", "mean": 500, "stddev": 100},
+		 "output_tokens": {"distribution": "lognormal", "median": 100, "p99": 1000, "max": 4000},
+		 "turns": {"quantiles": [[0, 1], [0.9, 4], [1, 20]]}, "think_seconds": {"distribution": "exponential", "mean": 8, "max": 60},
+		 "api": "chat", "model": "c", "session": "flattened", "corpus": "code", "language": "mixed", "tools": 12, "stream": false,
+		 "match": "tools > 3", "limit": {"rps": 2, "concurrency": "adaptive:9", "wait": "30s", "cached_weight": "0", "burst_tokens": 1e3, "hold": "off"}},
+		{"id": "tool-calls", "weight": 0.333, "input_tokens": {"distribution": "constant", "value": 9}, "output_tokens": {"distribution": "zipf", "max": 50}},
+		{"id": "rest", "weight": 0.333, "input_tokens": {"distribution": "lognormal", "median": 5, "sigma": 0.5}, "output_tokens": 1, "think_seconds": 0.25, "session": "live"}]}}`
+
+// withRows, replaying and inALoop are models of the fields that exclude others.
+const (
+	withRows = `{"load_model": {"rates": [{"qps": 2.5, "seconds": 60}, {"seconds": 0.5, "qps": 0}], "seed": 3,
+  "models": [{"name": "a", "share": 0.5, "api": "messages"}, {"name": "b", "share": 0.5}], "api": "responses",
+  "budget": {"tokens": 5e6, "usd": 12.5}, "scenarios": [
+  {"id": "chat", "weight": 0.5, "joint": [[500, 5], [400, 9]], "turns": {"min": 1, "max": 3}, "think_seconds": 2, "prefix": {"tokens": 384, "pool": 7}},
+  {"id": "agent", "weight": 0.25, "joint": [[500, 5, 1, 0], [400, 9, 2, 2.5]], "want": ["ttft p95 < 2s", "error rate <= 1%"]},
+  {"id": "rest", "weight": 0.25, "joint": [[500, 5, 1]], "prefix": {"tokens": 9}, "session": "flattened"}]}}`
+	replaying = `{"load_model": {"trace": {"file": "t.csv", "format": "azure", "speed": 2, "limit": 300}, "model": "m",
+  "scenarios": [{"id": "a", "weight": 1, "corpus": "code"}]}}`
+	inALoop = `{"load_model": {"concurrency": 8, "duration_seconds": 60, "warm_up_seconds": 5, "scenarios": [
+  {"id": "a", "weight": 1, "input_tokens": 5, "output_tokens": 5}]}}`
+)
+
+// goodModels are documents that must be accepted.
+var goodModels = []string{
+	changed("", ""), ruled, everyField, withRows, replaying, inALoop,
+	`{"load_model": {"trace": {"file": "/x/t.jsonl"}}}`,
+	changed(paced, `"phases": [{"qps": 0, "seconds": 5}, {"from_qps": 0, "to_qps": 5, "seconds": 5, "name": "up"}]`),
+	changed(`"target_qps"`, `"models": ["a", "b"], "arrivals": {}, "extra_body": {}, "target_qps"`),
+	changed(`"target_qps"`, `"ramp_up_seconds": 0, "arrivals": {"process": "constant"}, "target_qps"`),
+	changed(dist, `{"distribution": "constant", "min": 5, "max": 5}`),
+	changed(dist, `{"distribution": "exponential", "mean": 5}`),
+	changed(dist, `{"distribution": "lognormal", "median": 5, "sigma": 1, "min": 2}`),
+	changed(dist, `{"distribution": "zipf", "max": 5000, "exponent": 20}`),
+	changed(dist, `{"distribution": "quantiles", "quantiles": [[0, 0], [0.5, 7], [0.6, 7], [1, 900]], "min": 7}`),
+}
