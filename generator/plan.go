@@ -1,6 +1,7 @@
 package generator
 
 import (
+	"errors"
 	"iter"
 	"math"
 	"math/rand/v2"
@@ -41,11 +42,19 @@ type Session struct {
 	Corpus   string // as loadmodel.Scenario.Corpus
 	Language string
 	Tools    int
+	Prefix   Prefix
 
 	Turns []Turn // at least one
 	// Flattened is the number of turns of made-up history that the session's
 	// only request holds; 0 when it is live.
 	Flattened int
+}
+
+// Prefix is text at the beginning of a session's prompts which all sessions of
+// one group share. The zero Prefix is none.
+type Prefix struct {
+	Group  int // of the run, from 0; no two scenarios have one in common
+	Tokens int // of the turns' Input
 }
 
 // Turn is one planned request.
@@ -83,14 +92,18 @@ func mix(x uint64) uint64 {
 }
 
 // Sessions gives the plan in the order of the sessions' starts. Each session's
-// choices come from the run's seed and its own index alone. An error, which
-// only a trace can give, ends the plan.
+// choices come from the run's seed and its own index alone. An error ends the
+// plan: of a trace that cannot be read on, or a model that is a closed loop.
 func (p *Plan) Sessions() iter.Seq2[Session, error] {
 	if p.Trace != nil {
 		return p.traced()
 	}
 	return func(yield func(Session, error) bool) {
 		m := p.Model
+		if m.Concurrency > 0 {
+			yield(Session{}, errors.New("the load model gives concurrency, and a closed loop cannot be played yet; give target_qps instead"))
+			return
+		}
 		warm := p.warmUp()
 		if warm != nil && !p.draw(warm, -1, 0, func(s Session) bool { s.WarmUp = true; return yield(s, nil) }) {
 			return
@@ -104,9 +117,7 @@ func (p *Plan) warmUp() *loadmodel.Model {
 	if p.Model.WarmUp <= 0 {
 		return nil
 	}
-	warm := *p.Model
-	warm.TargetQPS, warm.Duration, warm.RampUp, warm.Phases = p.Model.PeakQPS(), p.Model.WarmUp, 0, nil
-	return &warm
+	return p.Model.AtPeak(p.Model.WarmUp)
 }
 
 // draw gives the sessions of one model from the instant begin on. sign is 1 or,
@@ -163,6 +174,32 @@ func (p *Plan) session(m *loadmodel.Model, index, scenario int) Session {
 	sc := &m.Scenarios[scenario]
 	rng := p.rng(streamSession, index)
 	s := p.describe(m, sc, index, rng)
+	if sc.Joint != nil {
+		s.Turns = jointTurns(sc, &s, rng)
+	} else {
+		s.Turns = independentTurns(sc, &s, rng)
+	}
+	if len(s.Turns) > 1 {
+		s.ID = sessionID(index)
+	}
+	// Drawn last, so that a prefix changes nothing else of a plan.
+	if sc.Prefix.Tokens > 0 {
+		s.Prefix = Prefix{Group: firstGroup(m, scenario) + rng.IntN(sc.Prefix.Pool), Tokens: sc.Prefix.Tokens}
+	}
+	return s
+}
+
+// firstGroup is the number of a scenario's first group of prefixes.
+func firstGroup(m *loadmodel.Model, scenario int) int {
+	first := 0
+	for i := range scenario {
+		first += m.Scenarios[i].Prefix.Pool
+	}
+	return first
+}
+
+// independentTurns draws a session's sizes each from its own distribution.
+func independentTurns(sc *loadmodel.Scenario, s *Session, rng *rand.Rand) []Turn {
 	k := max(sc.Turns.DrawInt(rng), 1)
 	if sc.Flattened {
 		s.Flattened = k
@@ -178,17 +215,48 @@ func (p *Plan) session(m *loadmodel.Model, index, scenario int) Session {
 	}
 	slices.Sort(inputs)
 	outputs = fitAnswers(inputs, outputs)
-	s.Turns = make([]Turn, k)
-	for i := range s.Turns {
-		s.Turns[i] = Turn{Input: inputs[i], Output: outputs[i]}
+	drawn := make([]Turn, k)
+	for i := range drawn {
+		drawn[i] = Turn{Input: inputs[i], Output: outputs[i]}
 		if i > 0 {
-			s.Turns[i].Think = max(time.Duration(sc.ThinkSeconds.Draw(rng)*float64(time.Second)), leastThink)
+			drawn[i].Think = thought(sc, rng)
 		}
 	}
-	if k > 1 {
-		s.ID = sessionID(index)
+	return drawn
+}
+
+// jointTurns draws a session's turns from rows: what stands in one row stays
+// together, and the contexts grow.
+func jointTurns(sc *loadmodel.Scenario, s *Session, rng *rand.Rand) []Turn {
+	k := 0
+	if !sc.Joint.HasTurns {
+		k = max(sc.Turns.DrawInt(rng), 1)
 	}
-	return s
+	var rows []loadmodel.JointRow
+	if sc.Flattened {
+		rows = []loadmodel.JointRow{sc.Joint.DrawOne(rng)}
+		s.Flattened = max(k, rows[0].Turns)
+	} else {
+		rows = sc.Joint.DrawSession(rng, k)
+	}
+	slices.SortStableFunc(rows, func(a, b loadmodel.JointRow) int { return a.Input - b.Input })
+	drawn := make([]Turn, len(rows))
+	for i, row := range rows {
+		drawn[i] = Turn{Input: row.Input, Output: row.Output}
+		switch {
+		case i == 0:
+		case sc.Joint.HasThink:
+			drawn[i].Think = max(row.Think, leastThink)
+		default:
+			drawn[i].Think = thought(sc, rng)
+		}
+	}
+	return drawn
+}
+
+// thought draws the time between two turns.
+func thought(sc *loadmodel.Scenario, rng *rand.Rand) time.Duration {
+	return max(time.Duration(sc.ThinkSeconds.Draw(rng)*float64(time.Second)), leastThink)
 }
 
 // fitAnswers orders the answers of a session so that they find room: what the
@@ -216,25 +284,34 @@ func fitAnswers(inputs, outputs []int) []int {
 // describe fills in what a session has from its scenario and model.
 func (p *Plan) describe(m *loadmodel.Model, sc *loadmodel.Scenario, index int, rng *rand.Rand) Session {
 	s := Session{Index: index, Scenario: sc.ID, API: sc.API, Model: sc.Model, Stream: sc.Stream, Corpus: sc.Corpus, Language: sc.Language, Tools: sc.Tools}
+	if s.Model == "" && len(m.Models) > 0 {
+		asked := drawModel(m.Models, rng)
+		s.Model = asked.Name
+		if s.API == "" {
+			s.API = asked.API
+		}
+	}
 	if s.API == "" {
 		s.API = m.API
 	}
 	if s.API == "" {
 		s.API = wire.Chat
 	}
-	if s.Model == "" && len(m.Models) > 0 {
-		u := rng.Float64()
-		for _, share := range m.Models {
-			s.Model = share.Name
-			if u -= share.Share; u < 0 {
-				break
-			}
-		}
-	}
 	if s.Model == "" {
 		s.Model = m.Model
 	}
 	return s
+}
+
+// drawModel draws one of the models by their shares.
+func drawModel(models []loadmodel.Share, rng *rand.Rand) loadmodel.Share {
+	u := rng.Float64()
+	for _, share := range models {
+		if u -= share.Share; u < 0 {
+			return share
+		}
+	}
+	return models[len(models)-1]
 }
 
 func sessionID(index int) string {
