@@ -41,7 +41,11 @@ func (p *Plan) converse(s Session) (*conversation, *prepared, error) {
 	}
 	c.author = corpus.NewAuthor(tok, corpus.Language(s.Language), p.Seed, mix(streamText<<56^uint64(s.Index)))
 	first := s.Turns[0]
-	c.open(first.Input)
+	if len(s.Blocks) > 0 {
+		c.openBlocks(p.Seed, first.Input)
+	} else {
+		c.open(first.Input)
+	}
 	for i := 1; i < len(s.Turns); i++ {
 		c.drafts = append(c.drafts, c.author.FollowUp(corpus.Kind(s.Corpus), max(s.Turns[i].Input-s.Turns[i-1].Input, leastNewText)))
 	}

@@ -5,10 +5,8 @@ import (
 	"iter"
 	"math"
 	"math/rand/v2"
-	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"weir/generator/loadmodel"
@@ -20,9 +18,10 @@ import (
 type Plan struct {
 	// Model says what is sent. With Trace it may be nil or without scenarios.
 	Model *loadmodel.Model
-	// Trace, when set, gives times and lengths; all else comes from the first
-	// scenario of Model, or else is streamed English prose, each row a request
-	// of its own in a scenario named after the file.
+	// Trace, when set, gives times and lengths, and what prompts share; all else
+	// comes from the first scenario of Model, or else from the trace where it
+	// says it, or else is streamed English prose in a scenario named after the
+	// file. Each row is a request of its own, but for those that say what follows.
 	Trace *loadmodel.Trace
 	Seed  uint64
 }
@@ -44,7 +43,14 @@ type Session struct {
 	Tools    int
 	Prefix   Prefix
 
-	Turns []Turn // at least one
+	// Blocks are what the first prompt is made of, BlockTokens of text each and
+	// the last cut to what is left: equal ids are equal text, so that prompts
+	// share what the same ids begin them with. Empty: it begins like no other.
+	Blocks      []int64
+	BlockTokens int
+
+	Turns  []Turn // at least one
+	Before int    // turns of the session that were sent as sessions of their own, before these
 	// Flattened is the number of turns of made-up history that the session's
 	// only request holds; 0 when it is live.
 	Flattened int
@@ -76,6 +82,7 @@ const (
 	streamOrder
 	streamSession
 	streamText
+	streamBlock
 )
 
 // rng gives the n-th generator of one stream.
@@ -328,14 +335,7 @@ func (p *Plan) Length() time.Duration {
 	if p.Trace == nil {
 		return p.Model.WarmUp + p.Model.Length()
 	}
-	var last time.Duration
-	for row, err := range p.Trace.Rows() {
-		if err != nil {
-			return last
-		}
-		last = row.At
-	}
-	return last
+	return p.tracedLength()
 }
 
 // peakQPS is the highest rate of request starts; 0 when it is not known before.
@@ -349,52 +349,11 @@ func (p *Plan) peakQPS() float64 {
 // scenarios are the names of the plan's scenarios in their order.
 func (p *Plan) scenarios() []string {
 	if p.Trace != nil {
-		_, sc := p.traceScenario()
-		return []string{sc.ID}
+		return p.tracedScenarios()
 	}
 	names := make([]string, len(p.Model.Scenarios))
 	for i := range names {
 		names[i] = p.Model.Scenarios[i].ID
 	}
 	return names
-}
-
-// traceScenario is what a trace's rows are sent as.
-func (p *Plan) traceScenario() (*loadmodel.Model, *loadmodel.Scenario) {
-	m := p.Model
-	if m == nil {
-		m = &loadmodel.Model{}
-	}
-	if len(m.Scenarios) > 0 {
-		return m, &m.Scenarios[0]
-	}
-	name := strings.TrimSuffix(filepath.Base(p.Trace.Path), filepath.Ext(p.Trace.Path))
-	name = strings.Map(func(r rune) rune {
-		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '_' || r == '.' || r == '-' {
-			return r
-		}
-		return '-'
-	}, strings.ToLower(name))
-	return m, &loadmodel.Scenario{ID: name, Weight: 1, Corpus: "prose", Language: "en", Stream: true}
-}
-
-// traced gives the rows of the trace as sessions of one request.
-func (p *Plan) traced() iter.Seq2[Session, error] {
-	return func(yield func(Session, error) bool) {
-		m, sc := p.traceScenario()
-		index := 0
-		for row, err := range p.Trace.Rows() {
-			if err != nil {
-				yield(Session{}, err)
-				return
-			}
-			s := p.describe(m, sc, index, p.rng(streamSession, index))
-			s.Due, s.ID = row.At, row.Session
-			s.Turns = []Turn{{Input: max(row.Input, 1), Output: max(row.Output, 1)}}
-			if !yield(s, nil) {
-				return
-			}
-			index++
-		}
-	}
 }
