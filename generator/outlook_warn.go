@@ -50,7 +50,7 @@ type biases struct {
 	short, history, simple int
 	later                  int // turns after a session's first
 	noThink, noRoom        int // of later
-	drawn, grown           int // tokens of later turns as drawn, and as they will be
+	before, after          int // tokens of later turns as drawn, and as they will be
 }
 
 // add counts a turn. Its Input is as it will be; drawn is as it was drawn.
@@ -67,8 +67,8 @@ func (b *biases) add(s *Session, turn, held, drawn int) {
 	b.later++
 	b.noThink += b2i(t.Think <= leastThink)
 	b.noRoom += b2i(t.Input > drawn+max(drawn/50, leastNewText))
-	b.drawn += drawn
-	b.grown += t.Input
+	b.before += drawn
+	b.after += t.Input
 }
 
 func (b *biases) plus(c biases) {
@@ -187,7 +187,7 @@ func (f *foresight) warnScenario(g *gathered) {
 			note("no_think_time", v, noThinkLimit, "no think time: %.0f%% of its later turns follow the answer at once; people and tools take time, give it think_seconds", 100*v)
 		}
 		if v := float64(g.noRoom) / later; v > noRoomLimit {
-			note("no_room", v, noRoomLimit, "%.0f%% of its later turns have no room for what was said and answered before: the prompts of later turns become %.0f%% larger than drawn; widen input_tokens or shorten output_tokens", 100*v, 100*(float64(g.grown)/float64(g.drawn)-1))
+			note("no_room", v, noRoomLimit, "%.0f%% of its later turns have no room for what was said and answered before: the prompts of later turns become %.0f%% larger than drawn; widen input_tokens or shorten output_tokens", 100*v, 100*(float64(g.after)/float64(g.before)-1))
 		}
 	}
 	if g.larger > 0 {
