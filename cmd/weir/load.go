@@ -86,7 +86,7 @@ one breaks it off.`,
 	fl.DurationVar(&f.timeout, "timeout", 0, "longest time of one call (default: the model's, else none)")
 	f.limits.addShort(fl)
 	f.limits.rules.rows = &f.limit
-	fl.Var(&f.limits.rules, "limit", "rows of a trace to send, as 300 (default: all); or a limit of some calls, as in weir proxy")
+	fl.Var(&f.limits.rules, "limit", "rows of a trace or dataset to send, as 300 (default: all); or a limit of some calls, as in weir proxy")
 	fl.Float64Var(&f.speed, "speed", 0, "play a trace or dataset so much faster (default 1)")
 	fl.BoolVar(&f.dryRun, "dry-run", false, "say what would be sent, as weir plan does, and send nothing")
 	fl.BoolVar(&f.noPreflight, "no-preflight", false, "leave out the small request that proves address, key, model and streaming first")
@@ -230,12 +230,15 @@ func (a *app) readPlan(file string, f loadFlags, given func(string) bool) (*gene
 	if loadmodel.LooksLikeTrace(file) {
 		return a.readTrace(file, f, given)
 	}
+	if generator.LooksLikeDataset(file) {
+		return a.readDataset(file, f, given)
+	}
 	m, err := readModel(file)
 	if err != nil {
 		return nil, err
 	}
 	if f.limit > 0 || given("speed") {
-		return nil, usagef("--limit ROWS and --speed are for traces, and %s is a load model; use --for and --qps", file)
+		return nil, usagef("--limit ROWS and --speed are for traces and datasets, and %s is a load model; use --for and --qps", file)
 	}
 	if f.length > 0 {
 		m = m.Scaled(f.length)
