@@ -142,6 +142,7 @@ func (c *client) exchange(ctx context.Context, m *call.Call, u *url.URL, p *prep
 	}
 	defer resp.Body.Close()
 	meter.Begin(resp.StatusCode, resp.Header, call.Now())
+	m.Impaired = resp.Header["X-Weir-Impaired"] // a weir on the way makes the call worse, so that it is no measure
 	buf := c.buffers.Get().(*[]byte)
 	defer c.buffers.Put(buf)
 	for {

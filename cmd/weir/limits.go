@@ -1,8 +1,10 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -159,6 +161,21 @@ func (a *app) tellLanes(s *shaper.Shaper) {
 	for _, limit := range ruleLines(s.Rules()) {
 		fmt.Fprintln(a.err, "lane                "+limit)
 	}
+}
+
+// holdsAt says whether limits hold at a target; what is no weir of the user's
+// has none that are known.
+func (a *app) holdsAt(ctx context.Context, target string, limits []string) bool {
+	if len(limits) == 0 {
+		return true
+	}
+	var said limitsSaid
+	for _, r := range a.runningProxies(ctx) {
+		if hostOf(r.Listen) == hostOf(target) && r.ask(ctx, http.MethodGet, "/limits", nil, &said) == nil {
+			break
+		}
+	}
+	return !slices.ContainsFunc(limits, func(limit string) bool { return !slices.Contains(said.Limits, limit) })
 }
 
 // ruleLines are rules as they are written.

@@ -128,8 +128,8 @@ func (a *app) runLoad(ctx context.Context, file string, f loadFlags, given func(
 	case f.target != "" && f.limits.given():
 		return usagef("load: --rps, --limit and the like are for the proxy in here, and --target for one that runs; weir limit changes what holds in that")
 	case f.target != "":
-		if len(shape.Rules()) > 0 {
-			a.warn([]string{fmt.Sprintf("the limits of %s do not hold here: a weir that runs has its own, by weir proxy --load-model or weir limit", file)})
+		if !a.holdsAt(ctx, f.target, ruleLines(shape.Rules())) {
+			a.warn([]string{fmt.Sprintf("the limits of %s do not all hold at %s, which has its own: by weir proxy --load-model, or weir limit", file, f.target)})
 		}
 		if _, err := parseUpstream(f.target); err != nil {
 			return usage(errors.New(strings.ReplaceAll(err.Error(), "--upstream", "--target")))
@@ -143,6 +143,11 @@ func (a *app) runLoad(ctx context.Context, file string, f loadFlags, given func(
 			return err
 		}
 	}
+	if a.impair = impairerOf(plan.Model, plan.Seed); a.impair != nil && f.target != "" {
+		a.warn([]string{"the load model's impair is for a proxy inside weir load, and is passed over with --target: give that weir the model, as weir proxy --load-model " + file})
+		a.impair = nil
+	}
+	tellImpairments(a.err, a.impair)
 	s, err := a.openStack(ctx, f.db, shape)
 	if err != nil {
 		return err

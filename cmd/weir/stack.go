@@ -66,7 +66,7 @@ func (a *app) openStack(ctx context.Context, path string, shape *shaper.Shaper) 
 
 // proxy makes a proxy that records here. It opens upstreams of its own.
 func (s *stack) proxy(upstreams []proxy.Upstream) *proxy.Proxy {
-	return &proxy.Proxy{Upstreams: slices.Clone(upstreams), Tracer: s.tracer, Fingerprint: s.fingerprint, Shaper: s.shaper}
+	return &proxy.Proxy{Upstreams: slices.Clone(upstreams), Tracer: s.tracer, Fingerprint: s.fingerprint, Shaper: s.shaper, Impair: s.a.impair}
 }
 
 // fingerprint tells keys apart: 8 hex digits that mean nothing without the
@@ -180,9 +180,9 @@ func (s *stack) report(ctx context.Context, selection, by []string) (*report.Rep
 
 // summarise reads the calls that a selection names and puts them into rows.
 func summarise(ctx context.Context, db *store.DB, words, by []string) (*report.Report, error) {
-	selection, err := store.ParseSelection(words)
+	selection, err := parseSelection(words)
 	if err != nil {
-		return nil, usage(err)
+		return nil, err
 	}
 	return report.Summarise(db.Calls(ctx, selection, store.Order{}), report.Options{
 		By: by, Selection: selection.String(),

@@ -84,10 +84,14 @@ func (r *reader) scenario(n node, s *Scenario) {
 		"stream":        func(v node) { s.Stream = r.boolean(v, in("stream")) },
 		"match":         func(v node) { r.match(v, in("match"), s) },
 		"limit":         func(v node) { s.Limit = r.limit(v, in("limit")) },
+		"impair":        func(v node) { s.Impair = r.impair(v, in("impair")) },
 	}, "prefix", "joint", "want")
 	r.need(n, what, given, "id", "weight", "input_tokens", "output_tokens")
 	if _, limited := given["limit"]; limited && s.ID == shaper.Each {
 		r.fail(given["id"].at, "%s: in a limit, %s is every scenario by itself; give the scenario another id", what, shaper.Each)
+	}
+	for i := range s.Impair {
+		s.Impair[i].Select.Scenario = s.ID
 	}
 	if r.err == nil && s.Corpus == "" {
 		s.Corpus = guessCorpus(s.ID)

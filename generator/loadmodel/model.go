@@ -62,7 +62,8 @@ type Scenario struct {
 	Stream    bool     // true when not said
 	Match     string   // an expression; empty: nothing real belongs here
 
-	Limit shaper.Limit // of its calls; zero: none
+	Limit  shaper.Limit        // of its calls; zero: none
+	Impair []shaper.Impairment // what befalls its calls on purpose
 
 	match matcher
 }
