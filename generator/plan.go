@@ -23,7 +23,10 @@ type Plan struct {
 	// says it, or else is streamed English prose in a scenario named after the
 	// file. Each row is a request of its own, but for those that say what follows.
 	Trace *loadmodel.Trace
-	Seed  uint64
+	// Dataset, when set, gives whole requests, and times unless new ones are put
+	// in their place. Of Model only what is no scenario's counts.
+	Dataset *Dataset
+	Seed    uint64
 }
 
 // Session is one planned session: one request, or several of which each
@@ -54,6 +57,9 @@ type Session struct {
 	// Flattened is the number of turns of made-up history that the session's
 	// only request holds; 0 when it is live.
 	Flattened int
+	// Messages are what a dataset says in each of Turns; nil where the corpus
+	// writes it.
+	Messages []Said
 }
 
 // Prefix is text at the beginning of a session's prompts which all sessions of
@@ -104,6 +110,9 @@ func mix(x uint64) uint64 {
 func (p *Plan) Sessions() iter.Seq2[Session, error] {
 	if p.Trace != nil {
 		return p.traced()
+	}
+	if p.Dataset != nil {
+		return p.Dataset.sessions(p)
 	}
 	return func(yield func(Session, error) bool) {
 		m := p.Model
@@ -332,6 +341,9 @@ func sessionID(index int) string {
 // that have started finish their turns after it. That of a trace is read from
 // the file, and 0 when it cannot be read.
 func (p *Plan) Length() time.Duration {
+	if p.Dataset != nil {
+		return p.Dataset.Length()
+	}
 	if p.Trace == nil {
 		return p.Model.WarmUp + p.Model.Length()
 	}
@@ -343,11 +355,17 @@ func (p *Plan) peakQPS() float64 {
 	if p.Trace != nil {
 		return 0
 	}
+	if p.Dataset != nil {
+		return p.Dataset.peakQPS()
+	}
 	return p.Model.PeakQPS()
 }
 
 // scenarios are the names of the plan's scenarios in their order.
 func (p *Plan) scenarios() []string {
+	if p.Dataset != nil {
+		return p.Dataset.Scenarios
+	}
 	if p.Trace != nil {
 		return p.tracedScenarios()
 	}

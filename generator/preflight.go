@@ -71,6 +71,9 @@ func (d dialect) String() string {
 
 // dialects are those of the plan, each once.
 func (p *Plan) dialects() []dialect {
+	if p.Dataset != nil {
+		return p.Dataset.dialects
+	}
 	m, scenarios := p.Model, []loadmodel.Scenario(nil)
 	if p.Trace != nil {
 		var sc *loadmodel.Scenario

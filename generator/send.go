@@ -68,7 +68,7 @@ func (c *client) begin(s *Session, turn int, p *prepared, due call.Instant) *cal
 		API: s.API, Operation: operationOf(s.API), Provider: providerOf(s.API),
 		Host: c.base.Hostname(), Port: port(c.base), Method: http.MethodPost,
 		Request: p.head, RequestBytes: int64(len(p.body)),
-		ExpectedInput: wire.N(int64(p.turn.Input)), ExpectedOutput: wire.N(int64(p.turn.Output)),
+		ExpectedInput: wire.N(int64(p.turn.Input)), ExpectedOutput: wire.Count{N: int64(p.turn.Output), Known: p.turn.Output > 0},
 		Attempts: 1,
 	}
 	if s.ID != "" {

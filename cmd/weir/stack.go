@@ -160,8 +160,10 @@ func (s *stack) storedRun(run *generator.Run, shown string) store.Run {
 	r := store.Run{
 		ID: run.ID, Target: shown, Seed: run.Plan.Seed, Version: release, Labels: run.Labels, Started: time.Now(),
 	}
-	if t := run.Plan.Trace; t != nil {
+	if t, d := run.Plan.Trace, run.Plan.Dataset; t != nil {
 		r.Name = t.Path
+	} else if d != nil {
+		r.Name, r.Scenarios = d.Path, d.Scenarios
 	} else {
 		r.Name, r.Model = run.Plan.Model.Name, run.Plan.Model.Source
 		for _, sc := range run.Plan.Model.Scenarios {

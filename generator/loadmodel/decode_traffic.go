@@ -129,12 +129,7 @@ func (r *reader) trace(v node, m *Model) {
 			}
 		},
 		"format": func(v node) {
-			formats := make([]string, 0, len(traceFormats))
-			for name := range traceFormats {
-				formats = append(formats, name)
-			}
-			slices.Sort(formats)
-			t.Format = r.oneOf(v, "trace: format", formats...)
+			t.Format = r.oneOf(v, "trace: format", TraceFormats()...)
 		},
 		"speed": func(v node) {
 			if t.Speed = r.number(v, "trace: speed"); t.Speed < 1e-6 || t.Speed > 1e6 {
