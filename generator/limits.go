@@ -10,12 +10,15 @@ const patience = 60
 const filesForOthers = 64
 
 // Limits says where this machine's limits (open files, ephemeral ports) are too
-// low for the plan; nil when they are not. The need is MaxInFlight, or else as
-// many calls as are in flight at the highest rate when answers take a minute.
-// A proxy in this process takes two files more a call.
+// low for the plan; nil when they are not. The need is MaxInFlight, or a closed
+// loop's users, or else as many calls as are in flight at the highest rate when
+// answers take a minute. A proxy in this process takes two files more a call.
 func (r *Run) Limits() (warnings []string) {
 	rate := r.Plan.peakQPS()
 	need := r.maxInFlight()
+	if users := r.Plan.Users(); users > 0 && (need == 0 || users < need) {
+		need = users
+	}
 	if need == 0 {
 		need = int(rate * patience)
 	}

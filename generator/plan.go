@@ -27,6 +27,7 @@ type Plan struct {
 	// in their place. Of Model only what is no scenario's counts.
 	Dataset *Dataset
 	Seed    uint64
+	Shard   Shard // the part that is sent; zero: all of it
 }
 
 // Session is one planned session: one request, or several of which each
@@ -73,7 +74,7 @@ type Prefix struct {
 type Turn struct {
 	Input  int           // tokens of the whole prompt
 	Output int           // tokens at most
-	Think  time.Duration // between the end of the turn before and this one, at least leastThink; 0 for the first
+	Think  time.Duration // between the end of the turn before and this one, at least leastThink; for the first 0 or, in a closed loop, since the session before
 }
 
 // leastThink is what any client takes to read an answer and to write the next
@@ -89,6 +90,7 @@ const (
 	streamSession
 	streamText
 	streamBlock
+	streamThink
 )
 
 // rng gives the n-th generator of one stream.
@@ -106,8 +108,12 @@ func mix(x uint64) uint64 {
 
 // Sessions gives the plan in the order of the sessions' starts. Each session's
 // choices come from the run's seed and its own index alone. An error ends the
-// plan: of a trace that cannot be read on, or a model that is a closed loop.
-func (p *Plan) Sessions() iter.Seq2[Session, error] {
+// plan: of a trace that cannot be read on, or a model that is a closed loop,
+// whose sessions start when those before them end.
+func (p *Plan) Sessions() iter.Seq2[Session, error] { return p.Shard.of(p.all()) }
+
+// all are the sessions of all shards.
+func (p *Plan) all() iter.Seq2[Session, error] {
 	if p.Trace != nil {
 		return p.traced()
 	}
@@ -116,8 +122,8 @@ func (p *Plan) Sessions() iter.Seq2[Session, error] {
 	}
 	return func(yield func(Session, error) bool) {
 		m := p.Model
-		if m.Concurrency > 0 {
-			yield(Session{}, errors.New("the load model gives concurrency, and a closed loop cannot be played yet; give target_qps instead"))
+		if p.closed() {
+			yield(Session{}, errors.New("when a closed loop's sessions start depends on the endpoint's answers, so nothing can be said of them before; give --qps to look at the same sessions in an open loop"))
 			return
 		}
 		warm := p.warmUp()
@@ -350,15 +356,16 @@ func (p *Plan) Length() time.Duration {
 	return p.tracedLength()
 }
 
-// peakQPS is the highest rate of request starts; 0 when it is not known before.
+// peakQPS is the highest rate of request starts, of this shard; 0 when it is not
+// known before.
 func (p *Plan) peakQPS() float64 {
 	if p.Trace != nil {
 		return 0
 	}
 	if p.Dataset != nil {
-		return p.Dataset.peakQPS()
+		return p.Dataset.peakQPS() * p.Shard.fraction()
 	}
-	return p.Model.PeakQPS()
+	return p.Model.PeakQPS() * p.Shard.fraction()
 }
 
 // scenarios are the names of the plan's scenarios in their order.

@@ -22,6 +22,8 @@ type Result struct {
 	Verdict Verdict
 	Reasons []string // why it is invalid; empty when it is valid
 	Partial bool     // it was broken off
+	Stopped string   // why it ended itself before its plan's end; empty if it did not
+	Users   int      // of a closed loop; 0 in an open one
 	Seed    uint64
 
 	Started time.Time
@@ -37,6 +39,10 @@ type Result struct {
 	Late    int // sent more than LateAfter after they were due
 	WarmUp  int // of Sent
 
+	// Unsent says why requests were not sent: the outcome of the turn before them
+	// that failed, or "stopped".
+	Unsent map[string]int
+
 	// Overfull later turns had contexts over 2 % larger than planned, since the
 	// model's answers before them had filled more than the plan's growth.
 	Overfull int
@@ -47,6 +53,7 @@ type Result struct {
 	Lag        Quantiles // send − due, all requests
 	TTFT       Quantiles // first token − sent, successful streamed calls, warm-up left out
 	Response   Quantiles // first token − due, the same calls
+	Connect    Quantiles // of the connections that were set up: send → connection in hand; in no TTFT from send's end
 	CPU        float64   // this process's share of the cores it may use, 0 to 1
 	CapWaits   int       // requests that waited for a place among MaxInFlight
 	InFlightHi int       // most calls at once

@@ -15,6 +15,7 @@ import (
 
 	"go.opentelemetry.io/otel/trace"
 
+	"weir/generator/loadmodel"
 	"weir/store/call"
 )
 
@@ -29,6 +30,11 @@ type Run struct {
 	Labels      map[string]string
 	MaxInFlight int           // calls at once; 0: the plan's model's, which may be no limit
 	Timeout     time.Duration // of one call, send to end; 0: the plan's model's, which may be none
+
+	StartAt time.Time        // when the plan begins; zero: as soon as its first prompts are ready
+	AbortIf []Condition      // under which the run ends itself
+	Budget  loadmodel.Budget // what it may use at most; zero: the plan's model's, which may be none
+	Prices  []Price          // by which a budget in dollars is kept
 
 	// OnProgress, when set, gets a snapshot every ProgressEvery (0: a second),
 	// one at a time, and one at the end.
@@ -56,10 +62,16 @@ type running struct {
 	stop   context.Context // ends when no more is to be sent
 	cancel context.CancelFunc
 	once   sync.Once
-	fault  error // why the run ended itself; set once
+	fault  error // of a plan that cannot be sent on; set once
 
-	calls context.Context // ends when calls are to be broken off
-	wg    sync.WaitGroup  // sessions
+	purse    *purse // nil: no budget
+	lookouts []*lookout
+	halted   sync.Once
+	why      string // the run ended itself; set once
+
+	calls    context.Context // ends when calls are to be broken off
+	breakOff context.CancelFunc
+	wg       sync.WaitGroup // sessions
 }
 
 // Do sends the plan and returns when every call has ended. When ctx ends, no
@@ -75,6 +87,10 @@ func (r *Run) Do(ctx, hard context.Context) (*Result, error) {
 	case r.Plan == nil || r.Tracer == nil:
 		return nil, errors.New("run: needs a plan and a tracer")
 	}
+	purse, err := r.newPurse()
+	if err != nil {
+		return nil, err
+	}
 	if r.ID == "" {
 		r.ID = NewRunID()
 	}
@@ -87,16 +103,28 @@ func (r *Run) Do(ctx, hard context.Context) (*Result, error) {
 	stop, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(hard, cancel)()
+	calls, breakOff := context.WithCancel(hard)
+	defer breakOff()
 
 	length := r.Plan.Length()
-	u := &running{Run: r, tally: newTally(r.Plan.scenarios(), length), stop: stop, cancel: cancel, calls: hard}
+	u := &running{Run: r, tally: newTally(r.Plan.scenarios(), length), stop: stop, cancel: cancel, calls: calls, breakOff: breakOff, purse: purse}
+	for _, c := range r.AbortIf {
+		u.lookouts = append(u.lookouts, newLookout(c))
+	}
+	u.tally.lookouts = u.lookouts
 	u.client = newClient(r, base, r.timeout(), trip)
 	if n := r.maxInFlight(); n > 0 {
 		u.places = make(chan struct{}, n)
 	}
 	result := &Result{RunID: r.ID, Seed: r.Plan.Seed, Length: length}
-	err = u.play(result)
-	result.Partial = ctx.Err() != nil || hard.Err() != nil
+	if r.Plan.closed() {
+		result.Users = r.Plan.Users()
+		err = u.loop(result)
+	} else {
+		err = u.play(result)
+	}
+	result.Stopped = u.why
+	result.Partial = ctx.Err() != nil || hard.Err() != nil || u.why != ""
 	result.Took = time.Duration(call.Now() - u.start)
 	u.tally.result(result)
 	u.judge(result)
@@ -125,9 +153,8 @@ func (u *running) play(result *Result) error {
 	ahead := u.prepareAhead()
 	defer ahead.close()
 	primed := ahead.prime(u.stop)
-	u.start = call.Now() + call.Instant(lead)
-	result.Started = u.start.Time()
-	u.tally.begin(u.start)
+	u.begin(result)
+	defer u.watchOut()()
 	cpu := startCPU()
 	report := u.report()
 	for _, job := range primed {
@@ -143,6 +170,38 @@ func (u *running) play(result *Result) error {
 	return errors.Join(ahead.err, u.fault)
 }
 
+// begin sets the run's start, which all of the plan is counted from.
+func (u *running) begin(result *Result) {
+	u.start = call.Now() + call.Instant(lead)
+	if !u.StartAt.IsZero() {
+		u.start = call.At(u.StartAt)
+	}
+	result.Started = u.start.Time()
+	u.tally.begin(u.start)
+}
+
+// abortPatience is how long a run that has ended itself waits for its calls: an
+// endpoint that is the reason may never end them.
+const abortPatience = 30 * time.Second
+
+// halt ends the run for a reason of its own: no more is sent, and what is under
+// way has abortPatience left.
+func (u *running) halt(why string) {
+	u.halted.Do(func() {
+		u.why = why
+		context.AfterFunc(u.stop, func() {
+			t := time.NewTimer(abortPatience)
+			defer t.Stop()
+			select {
+			case <-t.C:
+				u.breakOff()
+			case <-u.calls.Done():
+			}
+		})
+	})
+	u.cancel()
+}
+
 // fail ends the run: a request that cannot be written is the plan's fault, and
 // others of its kind would follow.
 func (u *running) fail(err error) {
@@ -152,10 +211,11 @@ func (u *running) fail(err error) {
 
 // launch waits for a session's instant, and lets it go.
 func (u *running) launch(j *job) {
-	going := u.sleep(u.start+call.Instant(j.session.Due)) && j.wait(u.stop) && u.stop.Err() == nil
+	due := u.start + call.Instant(j.session.Due)
+	going := u.sleep(due) && j.wait(u.stop) && u.stop.Err() == nil
 	j.release()
 	if going {
-		u.wg.Go(func() { u.session(j) })
+		u.wg.Go(func() { u.session(j, due) })
 	}
 }
 
@@ -175,49 +235,54 @@ func (u *running) sleep(until call.Instant) bool {
 	}
 }
 
-// session sends the turns of one session. A turn is due at the planned end of
-// the one before, which is its due and the time that its answer took, and the
-// time to think: what our own client was late by is never forgiven.
-func (u *running) session(j *job) {
+// session sends the turns of one session, the first of which is due at an
+// instant. A turn is due at the planned end of the one before, which is its due
+// and the time that its answer took, and the time to think: what our own client
+// was late by is never forgiven. In a closed loop it is due at the actual end
+// and the time to think. It gives the end of the last call, 0 if the run stopped
+// before there was one, and whether all turns went well.
+func (u *running) session(j *job, due call.Instant) (end call.Instant, ok bool) {
 	s := &j.session
 	if j.err != nil {
 		u.fail(j.err)
-		u.tally.skipped(s, len(s.Turns))
-		return
+		u.tally.skipped(s, len(s.Turns), whyStopped)
+		return 0, false
 	}
-	due := u.start + call.Instant(s.Due)
 	p := j.first
 	j.first = nil
 	for turn := range s.Turns {
 		if turn > 0 {
 			due += call.Instant(s.Turns[turn].Think)
 			if !u.sleep(due) {
-				u.tally.skipped(s, len(s.Turns)-turn)
-				return
+				u.tally.skipped(s, len(s.Turns)-turn, whyStopped)
+				return end, false
 			}
 		}
 		c, a := u.turn(s, turn, p, due)
 		if c == nil {
-			u.tally.skipped(s, len(s.Turns)-turn)
-			return
+			u.tally.skipped(s, len(s.Turns)-turn, whyStopped)
+			return end, false
 		}
+		end = c.Done
 		if turn+1 == len(s.Turns) {
-			return
+			return end, c.Outcome == call.OK
 		}
 		if c.Outcome != call.OK {
-			u.tally.skipped(s, len(s.Turns)-turn-1)
-			return
+			u.tally.skipped(s, len(s.Turns)-turn-1, string(c.Outcome))
+			return end, false
 		}
-		took := c.Done - c.Arrived
-		due += took
+		if due += c.Done - c.Arrived; u.Plan.closed() {
+			due = c.Done
+		}
 		var err error
 		if p, err = j.conversation.next(turn+1, a, trusted(c)); err != nil {
 			u.fail(err)
-			u.tally.skipped(s, len(s.Turns)-turn-1)
-			return
+			u.tally.skipped(s, len(s.Turns)-turn-1, whyStopped)
+			return end, false
 		}
 		u.tally.grew(j.conversation.counted, s.Turns[turn+1].Input)
 	}
+	return end, true
 }
 
 // turn sends one request, as soon as there is a place for it; nil when the run
@@ -237,6 +302,10 @@ func (u *running) turn(s *Session, turn int, p *prepared, due call.Instant) (*ca
 		}
 		defer func() { <-u.places }()
 	}
+	if !u.purse.take(s.Model, p.turn) {
+		u.halt(u.purse.spent())
+		return nil, nil
+	}
 	var a *answer
 	if turn+1 < len(s.Turns) {
 		a = &answer{}
@@ -244,6 +313,7 @@ func (u *running) turn(s *Session, turn int, p *prepared, due call.Instant) (*ca
 	u.tally.sending(s)
 	c := u.client.begin(s, turn, p, due)
 	err := u.client.send(u.calls, c, p, a)
+	u.purse.settle(s.Model, p.turn, c)
 	u.tally.ended(s, c, err)
 	return c, a
 }

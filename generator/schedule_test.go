@@ -18,7 +18,8 @@ import (
 
 // clockwork is an endpoint without a network, so that its time can be tests'.
 type clockwork struct {
-	takes time.Duration // from the request to the end of the answer
+	takes time.Duration               // from the request to the end of the answer
+	fails func(at time.Duration) bool // since the first request; nil: never
 	mu    sync.Mutex
 	sent  []time.Time
 	turns map[string][]time.Time // by session
@@ -28,11 +29,19 @@ func (c *clockwork) RoundTrip(r *http.Request) (*http.Response, error) {
 	c.mu.Lock()
 	now := time.Now()
 	c.sent = append(c.sent, now)
+	at := now.Sub(c.sent[0])
 	if id := r.Header.Get("X-Weir-Session"); id != "" {
 		c.turns[id] = append(c.turns[id], now)
 	}
 	c.mu.Unlock()
-	time.Sleep(c.takes)
+	select {
+	case <-time.After(c.takes):
+	case <-r.Context().Done():
+		return nil, r.Context().Err()
+	}
+	if c.fails != nil && c.fails(at) {
+		return &http.Response{StatusCode: 529, Header: http.Header{}, Body: io.NopCloser(bytes.NewReader(nil)), Request: r}, nil
+	}
 	w := wire.NewWriter(wire.For(wire.Chat), "r", "m", wire.Usage{}, wire.WriterOptions{})
 	body := w.Open(nil)
 	body = w.Text(body, "hello")
@@ -42,10 +51,16 @@ func (c *clockwork) RoundTrip(r *http.Request) (*http.Response, error) {
 
 func play(t *testing.T, model string, takes time.Duration, change func(*Run)) (*clockwork, *Result, []Session, time.Time) {
 	t.Helper()
+	planned := collect(t, &Plan{Model: decode(t, model), Seed: 1})
+	c, result, _, begun := playLoop(t, model, takes, change)
+	return c, result, planned, begun
+}
+
+// playLoop plays a model whose sessions are not known before, too.
+func playLoop(t *testing.T, model string, takes time.Duration, change func(*Run)) (*clockwork, *Result, *Run, time.Time) {
+	t.Helper()
 	c := &clockwork{takes: takes, turns: map[string][]time.Time{}}
-	p := &Plan{Model: decode(t, model), Seed: 1}
-	planned := collect(t, p)
-	r := &Run{Plan: p, Target: Target{BaseURL: "http://endpoint"}, Tracer: noop.NewTracerProvider().Tracer(""), transport: c}
+	r := &Run{Plan: &Plan{Model: decode(t, model), Seed: 1}, Target: Target{BaseURL: "http://endpoint"}, Tracer: noop.NewTracerProvider().Tracer(""), transport: c}
 	if change != nil {
 		change(r)
 	}
@@ -54,7 +69,7 @@ func play(t *testing.T, model string, takes time.Duration, change func(*Run)) (*
 	if err != nil {
 		t.Fatal(err)
 	}
-	return c, result, planned, begun
+	return c, result, r, begun
 }
 
 const steady = `{"load_model": {"name": "s", "model": "m", "scenarios": [{"id": "a", "weight": 1, "input_tokens": {"min": 20, "max": 40}, "output_tokens": {"min": 1, "max": 2}}],

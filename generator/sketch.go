@@ -51,3 +51,12 @@ func (s *sketch) quantile(p float64) time.Duration {
 func (s *sketch) quantiles() Quantiles {
 	return Quantiles{N: s.n, P50: s.quantile(0.5), P95: s.quantile(0.95), P99: s.quantile(0.99), Max: s.max}
 }
+
+// merge adds another's durations.
+func (s *sketch) merge(o *sketch) {
+	s.n += o.n
+	s.max = max(s.max, o.max)
+	for i, n := range o.buckets {
+		s.buckets[i] += n
+	}
+}

@@ -19,8 +19,11 @@ type tally struct {
 	inFlight, inFlightHi           int
 	capWaits, overfull             int
 	exhausted                      map[string]int // what ran out → how often
+	unsent                         map[string]int // why requests were not sent → how many
 
 	lag, ttft, response sketch
+	connect             sketch // the set-up of connections
+	lookouts            []*lookout
 	scenarios           map[string]*scenarioTally
 	order               []string
 }
@@ -32,7 +35,7 @@ type scenarioTally struct {
 }
 
 func newTally(scenarios []string, length time.Duration) *tally {
-	t := &tally{length: length, scenarios: map[string]*scenarioTally{}, order: scenarios, exhausted: map[string]int{}}
+	t := &tally{length: length, scenarios: map[string]*scenarioTally{}, order: scenarios, exhausted: map[string]int{}, unsent: map[string]int{}}
 	for _, name := range scenarios {
 		t.scenarios[name] = &scenarioTally{failed: map[call.Outcome]int{}}
 	}
@@ -81,6 +84,9 @@ func (t *tally) sending(s *Session) {
 	}
 	t.inFlight++
 	t.inFlightHi = max(t.inFlightHi, t.inFlight)
+	for _, l := range t.lookouts {
+		l.flying(t.inFlight)
+	}
 	if s.WarmUp {
 		t.warm++
 	} else {
@@ -94,6 +100,13 @@ func (t *tally) ended(s *Session, c *call.Call, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.inFlight--
+	for _, l := range t.lookouts {
+		l.flying(t.inFlight)
+		l.ended(c)
+	}
+	if c.Connected.Reached() && !c.ReusedConn {
+		t.connect.add(time.Duration(c.Connected - c.Arrived))
+	}
 	if resource != "" {
 		t.exhausted[resource]++
 	}
@@ -121,11 +134,23 @@ func (t *tally) ended(s *Session, c *call.Call, err error) {
 	}
 }
 
-// skipped counts requests that will not be sent.
-func (t *tally) skipped(s *Session, n int) {
+// flying is how many calls are in flight.
+func (t *tally) flying() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.inFlight
+}
+
+// whyStopped is why requests were not sent which no failed turn kept back.
+const whyStopped = "stopped"
+
+// skipped counts requests that will not be sent: because the run stopped, or a
+// turn before them had this outcome.
+func (t *tally) skipped(s *Session, n int, why string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.notSent += n
+	t.unsent[why] += n
 	if !s.WarmUp {
 		t.scenarios[s.Scenario].notSent += n
 	}
@@ -148,7 +173,7 @@ func (t *tally) result(r *Result) {
 	defer t.mu.Unlock()
 	r.Sent, r.NotSent, r.Planned = t.sent, t.notSent, t.sent+t.notSent
 	r.Late, r.WarmUp, r.CapWaits, r.InFlightHi = t.late, t.warm, t.capWaits, t.inFlightHi
-	r.Overfull = t.overfull
+	r.Overfull, r.Connect, r.Unsent = t.overfull, t.connect.quantiles(), maps.Clone(t.unsent)
 	if s := min(t.length, r.Took).Seconds(); s > 0 {
 		r.PlannedRate, r.SentRate = float64(t.dueInTime)/s, float64(t.sentInTime)/s
 	}

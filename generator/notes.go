@@ -1,0 +1,37 @@
+package generator
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Notes say what a reader must know of a run to read its figures rightly, a
+// sentence each.
+func (r *Result) Notes() []string {
+	var list []string
+	say := func(format string, a ...any) { list = append(list, fmt.Sprintf(format, a...)) }
+	if r.Stopped != "" {
+		say("the run ended itself: %s", r.Stopped)
+	}
+	if r.Users > 0 {
+		say("closed loop of %d users: nothing was due before the answer to what came before it, so a slow endpoint was sent less, "+
+			"and times from due hold only this client's lateness; they do not compare with an open loop's", r.Users)
+	}
+	if len(r.Unsent) > 0 {
+		var parts []string
+		for _, why := range slices.Sorted(maps.Keys(r.Unsent)) {
+			if why == whyStopped {
+				parts = append(parts, fmt.Sprintf("%d since the run stopped", r.Unsent[why]))
+			} else {
+				parts = append(parts, fmt.Sprintf("%d since a turn before them was %s", r.Unsent[why], why))
+			}
+		}
+		say("not sent: %s", strings.Join(parts, ", "))
+	}
+	if c := r.Connect; c.N > 0 {
+		say("%d connections were set up, p50 %s, p99 %s, at most %s: it is in no TTFT from the end of the send", c.N, round(c.P50), round(c.P99), round(c.Max))
+	}
+	return list
+}
