@@ -245,8 +245,10 @@ func (l *lookout) write(v float64) string {
 	switch {
 	case l.of != nil:
 		return round(time.Duration(v * float64(time.Second))).String()
-	case l.Figure == "in flight":
+	case l.Figure == "in flight" && l.Above:
 		return fmt.Sprintf("never below %.0f", v)
+	case l.Figure == "in flight":
+		return fmt.Sprintf("never above %.0f", v)
 	}
 	return fmt.Sprintf("%.0f%%", 100*v)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -27,7 +28,13 @@ type Run struct {
 	PlannedRate, SentRate  float64 // a second; 0: unknown
 	LagP50, LagP99, LagMax time.Duration
 	Scenarios              []string // ids, as the model lists them
+
+	Notes         []string // how to read its figures, a sentence each
+	Shard, Shards int      // the part of the plan that it sent, from 0, and of how many; 0 shards: all of it
 }
+
+const runColumns = `id, name, target, seed, version, model, labels, started_ns, ended_ns, verdict, reasons, partial,
+	planned, sent, not_sent, planned_rate, sent_rate, lag_p50_ns, lag_p99_ns, lag_max_ns, scenarios, notes, shard, shards`
 
 // SaveRun writes a run, or what has become of it.
 func (db *DB) SaveRun(ctx context.Context, r Run) error {
@@ -43,10 +50,17 @@ func (db *DB) SaveRun(ctx context.Context, r Run) error {
 	if err != nil {
 		return err
 	}
-	_, err = db.write.ExecContext(ctx, `INSERT OR REPLACE INTO runs (id, name, target, seed, version, model, labels, started_ns, ended_ns, verdict, reasons, partial,
-		planned, sent, not_sent, planned_rate, sent_rate, lag_p50_ns, lag_p99_ns, lag_max_ns, scenarios) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)`,
+	notes, err := json.Marshal(append([]string{}, r.Notes...))
+	if err != nil {
+		return err
+	}
+	var shard, shards any
+	if r.Shards > 0 {
+		shard, shards = r.Shard, r.Shards
+	}
+	_, err = db.write.ExecContext(ctx, "INSERT OR REPLACE INTO runs ("+runColumns+") VALUES (?"+strings.Repeat(",?", strings.Count(runColumns, ","))+")",
 		r.ID, r.Name, r.Target, fmt.Sprint(r.Seed), r.Version, text(r.Model), string(labels), r.Started.UnixNano(), instant(r.Ended), r.Verdict, string(reasons), flag(r.Partial),
-		r.Planned, r.Sent, r.NotSent, known(r.PlannedRate), known(r.SentRate), lag(r, r.LagP50), lag(r, r.LagP99), lag(r, r.LagMax), string(scenarios))
+		r.Planned, r.Sent, r.NotSent, known(r.PlannedRate), known(r.SentRate), lag(r, r.LagP50), lag(r, r.LagP99), lag(r, r.LagMax), string(scenarios), string(notes), shard, shards)
 	if err != nil {
 		return fmt.Errorf("database %s: save run %s: %w", db.Path, r.ID, explain(err))
 	}
@@ -92,9 +106,7 @@ func lag(r Run, d time.Duration) any {
 // Runs gives the runs whose ids begin with prefix, the newest first; all of
 // them for "".
 func (db *DB) Runs(ctx context.Context, prefix string) ([]Run, error) {
-	rows, err := db.read.QueryContext(ctx, `SELECT id, name, target, seed, version, model, labels, started_ns, ended_ns, verdict, reasons, partial,
-		planned, sent, not_sent, planned_rate, sent_rate, lag_p50_ns, lag_p99_ns, lag_max_ns, scenarios
-		FROM runs WHERE substr(id, 1, length(?1)) = ?1 ORDER BY started_ns DESC`, prefix)
+	rows, err := db.read.QueryContext(ctx, "SELECT "+runColumns+" FROM runs WHERE substr(id, 1, length(?1)) = ?1 ORDER BY started_ns DESC", prefix)
 	if err != nil {
 		return nil, fmt.Errorf("database %s: %w", db.Path, explain(err))
 	}
@@ -111,17 +123,21 @@ func (db *DB) Runs(ctx context.Context, prefix string) ([]Run, error) {
 }
 
 func scanRun(scan func(...any) error) (r Run, err error) {
-	var seed, labels, reasons, scenarios string
+	var seed, labels, reasons, scenarios, notes string
+	var shard, shards *int
 	var model *string
 	var started int64
 	var ended, p50, p99, most *int64
 	var planned, sent *float64
 	if err = scan(&r.ID, &r.Name, &r.Target, &seed, &r.Version, &model, &labels, &started, &ended, &r.Verdict, &reasons, &r.Partial,
-		&r.Planned, &r.Sent, &r.NotSent, &planned, &sent, &p50, &p99, &most, &scenarios); err != nil {
+		&r.Planned, &r.Sent, &r.NotSent, &planned, &sent, &p50, &p99, &most, &scenarios, &notes, &shard, &shards); err != nil {
 		return r, err
 	}
 	if _, err = fmt.Sscan(seed, &r.Seed); err != nil {
 		return r, err
+	}
+	if shard != nil && shards != nil {
+		r.Shard, r.Shards = *shard, *shards
 	}
 	if model != nil {
 		r.Model = []byte(*model)
@@ -149,7 +165,7 @@ func scanRun(scan func(...any) error) (r Run, err error) {
 	for _, j := range []struct {
 		from string
 		to   any
-	}{{labels, &r.Labels}, {reasons, &r.Reasons}, {scenarios, &r.Scenarios}} {
+	}{{labels, &r.Labels}, {reasons, &r.Reasons}, {scenarios, &r.Scenarios}, {notes, &r.Notes}} {
 		if err := json.Unmarshal([]byte(j.from), j.to); err != nil {
 			return r, err
 		}

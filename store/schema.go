@@ -150,6 +150,10 @@ CREATE TABLE contents (
 ) STRICT;
 CREATE INDEX contents_at ON contents (at_ns, kept_bytes);
 CREATE INDEX contents_until ON contents (until_ns) WHERE until_ns IS NOT NULL;
+`, `
+ALTER TABLE runs ADD COLUMN notes TEXT NOT NULL DEFAULT '[]';
+ALTER TABLE runs ADD COLUMN shard INTEGER;
+ALTER TABLE runs ADD COLUMN shards INTEGER;
 `}
 
 func newerSchema(version int) error {

@@ -39,6 +39,7 @@ type loadFlags struct {
 	limit       int // rows of a trace
 	limits      laneFlags
 	speed       float64
+	run         runFlags
 
 	dryRun      bool
 	noPreflight bool
@@ -57,13 +58,16 @@ The key is read from $WEIR_API_KEY, else from the API's own variable:
 $OPENAI_API_KEY, $ANTHROPIC_API_KEY, $GEMINI_API_KEY. It is never a flag.
 
 A run during which this machine could not keep the plan is headed invalid and
-exits with 3. Ctrl-C stops sending and waits for what is under way; a second
-one breaks it off.`,
+exits with 3, and so does one that ended itself by --abort-if or --budget.
+Ctrl-C stops sending and waits for what is under way; a second one breaks it
+off.`,
 		Example: `  weir load load_model.json --upstream http://127.0.0.1:9001 --for 1m
   weir load load_model.json --upstream https://api.openai.com --model gpt-5-mini --qps 2 --label try=1
   weir load trace.csv --limit 300 --upstream http://127.0.0.1:9001
   weir load load_model.json --upstream http://127.0.0.1:9001 --concurrency adaptive
   weir load requests.jsonl --qps 5 --upstream http://127.0.0.1:9001
+  weir load load_model.json --users 20 --for 5m --abort-if 'error rate > 20% for 10s' --upstream http://127.0.0.1:9001
+  weir load load_model.json --shard 0/4 --seed 7 --start-at 2026-05-04T10:00:00Z --target http://127.0.0.1:7717
   weir load load_model.json --dry-run`,
 		Args: wantArgs(1, 1, "the load model, trace or dataset"),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -88,6 +92,7 @@ one breaks it off.`,
 	f.limits.rules.rows = &f.limit
 	fl.Var(&f.limits.rules, "limit", "rows of a trace or dataset to send, as 300 (default: all); or a limit of some calls, as in weir proxy")
 	fl.Float64Var(&f.speed, "speed", 0, "play a trace or dataset so much faster (default 1)")
+	f.run.add(fl)
 	fl.BoolVar(&f.dryRun, "dry-run", false, "say what would be sent, as weir plan does, and send nothing")
 	fl.BoolVar(&f.noPreflight, "no-preflight", false, "leave out the small request that proves address, key, model and streaming first")
 	fl.BoolVar(&f.json, "json", false, "print the report as JSON")
@@ -99,6 +104,10 @@ one breaks it off.`,
 func (a *app) runLoad(ctx context.Context, file string, f loadFlags, given func(string) bool) error {
 	plan, err := a.readPlan(file, f, given)
 	if err != nil {
+		return err
+	}
+	run := &generator.Run{ID: generator.NewRunID(), Plan: plan}
+	if err := f.apply(run, file, given("seed") || plan.Model.HasSeed); err != nil {
 		return err
 	}
 	labels, err := parseLabels(f.labels)
@@ -152,15 +161,16 @@ func (a *app) runLoad(ctx context.Context, file string, f loadFlags, given func(
 	if err != nil {
 		return err
 	}
-	return errors.Join(a.load(ctx, s, plan, labels, upstreams, f), s.close())
+	if secret, _ := a.env(sharedSecret); plan.Shard.Of > 1 && secret == "" {
+		s.secret = []byte("shards of run " + run.ID) // they must name a key alike
+	}
+	run.Tracer, run.Labels, run.MaxInFlight, run.Timeout = s.tracer, labels, f.maxInFlight, f.timeout
+	return errors.Join(a.load(ctx, s, run, upstreams, f), s.close())
 }
 
 // load opens the inner proxy, if there is one, and plays the plan.
-func (a *app) load(ctx context.Context, s *stack, plan *generator.Plan, labels map[string]string, upstreams []proxy.Upstream, f loadFlags) error {
-	run := &generator.Run{
-		ID: generator.NewRunID(), Plan: plan, Tracer: s.tracer, Labels: labels, MaxInFlight: f.maxInFlight, Timeout: f.timeout,
-		Target: generator.Target{BaseURL: f.target, Keys: a.keys()},
-	}
+func (a *app) load(ctx context.Context, s *stack, run *generator.Run, upstreams []proxy.Upstream, f loadFlags) error {
+	run.Target = generator.Target{BaseURL: f.target, Keys: a.keys()}
 	shown := f.target
 	settle := func() { time.Sleep(recordedElsewhere) }
 	if len(upstreams) > 0 {
@@ -175,7 +185,9 @@ func (a *app) load(ctx context.Context, s *stack, plan *generator.Plan, labels m
 		shown, settle = upstreams[0].URL.String(), stop
 		run.Target.BaseURL, run.Target.Shown = base, shown
 	}
-	return a.play(ctx, s, run, playOptions{shown: shown, preflight: !f.noPreflight, json: f.json, settle: settle})
+	return a.play(ctx, s, run, playOptions{
+		shown: shown, preflight: !f.noPreflight, selfCheck: !f.run.noSelfCheck, proxied: len(upstreams) > 0, json: f.json, settle: settle,
+	})
 }
 
 // recordedElsewhere is the time after which a weir in another process has
@@ -232,10 +244,27 @@ func (a *app) readPlan(file string, f loadFlags, given func(string) bool) (*gene
 	if info, err := os.Stat(file); err == nil && !info.Mode().IsRegular() && !info.IsDir() {
 		return nil, usagef("%s is no regular file; write what it gives into one, and name that", file)
 	}
-	if loadmodel.LooksLikeTrace(file) {
-		return a.readTrace(file, f, given)
+	shard, err := parseShard(f.run.shard)
+	if err != nil {
+		return nil, err
 	}
-	if generator.LooksLikeDataset(file) {
+	plan, err := a.readWhole(file, f, given)
+	if err != nil {
+		return nil, err
+	}
+	plan.Shard = shard
+	return plan, nil
+}
+
+// readWhole reads the plan of all shards.
+func (a *app) readWhole(file string, f loadFlags, given func(string) bool) (*generator.Plan, error) {
+	trace, dataset := loadmodel.LooksLikeTrace(file), generator.LooksLikeDataset(file)
+	switch {
+	case (trace || dataset) && f.run.users != 0:
+		return nil, usagef("--users is for load models, and %s says itself when its requests go", file)
+	case trace:
+		return a.readTrace(file, f, given)
+	case dataset:
 		return a.readDataset(file, f, given)
 	}
 	m, err := readModel(file)
@@ -250,6 +279,9 @@ func (a *app) readPlan(file string, f loadFlags, given func(string) bool) (*gene
 	}
 	if f.qps > 0 {
 		m = m.AtQPS(f.qps)
+	}
+	if m, err = f.closeLoop(m); err != nil {
+		return nil, err
 	}
 	override(m, f.model, wire.API(f.api))
 	return &generator.Plan{Model: m, Seed: chooseSeed(m, f.seed, given("seed"))}, nil

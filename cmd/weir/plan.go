@@ -54,6 +54,7 @@ weir load and other tools read. The same input and seed give the same bytes.`,
 	fl.Uint64Var(&f.seed, "seed", 0, "seed of every random choice (default: the model's, else drawn and told)")
 	fl.StringVar(&f.model, "model", "", "model to ask for, instead of the load model's")
 	fl.StringVar(&f.api, "api", "", "API to speak: chat, responses, messages, gemini or completions")
+	fl.StringVar(&f.run.shard, "shard", "", "this part of the plan, as 0/4 to 3/4; all parts together are the plan, byte for byte")
 	fl.IntVar(&f.limit, "limit", 0, "requests of a trace or dataset to send (default: all)")
 	fl.Float64Var(&f.speed, "speed", 0, "play a trace or dataset so much faster (default 1)")
 	return c
@@ -108,14 +109,8 @@ func (f *planFlags) options() (o generator.OutlookOptions, err error) {
 			return o, fmt.Errorf("--latency %w", err)
 		}
 	}
-	for _, text := range f.prices {
-		p, err := generator.ParsePrice(text)
-		if err != nil {
-			return o, fmt.Errorf("--price %w", err)
-		}
-		o.Prices = append(o.Prices, p)
-	}
-	return o, nil
+	o.Prices, err = parsePrices(f.prices)
+	return o, err
 }
 
 // writeDataset writes a dataset to a file, or with - to the standard output. A

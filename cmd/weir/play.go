@@ -14,9 +14,12 @@ import (
 type playOptions struct {
 	shown     string // the endpoint, as the report names it
 	preflight bool
+	selfCheck bool
+	proxied   bool // through a proxy in this process
 	json      bool
-	settle    func() // waits until the proxy has recorded what it carried
-	next      string // the next useful command; one about the run when empty
+	settle    func()   // waits until the proxy has recorded what it carried
+	notes     []string // how to read the run's figures, known before it
+	next      string   // the next useful command; one about the run when empty
 }
 
 // play sends a run, stores what it says of itself, prints its report, and
@@ -33,6 +36,22 @@ func (a *app) play(ctx context.Context, s *stack, run *generator.Run, o playOpti
 		a.warn(warnings)
 	}
 	a.warn(run.Limits())
+	if o.selfCheck {
+		check, err := a.checkSelf(ctx, run.Plan, o.proxied)
+		switch {
+		case ctx.Err() != nil:
+			return errInterrupted
+		case err != nil:
+			return fmt.Errorf("self-check: %w; --no-self-check leaves it out", err)
+		}
+		fmt.Fprintln(a.err, check.note())
+		warnings, err := check.judge()
+		a.warn(warnings)
+		if err != nil {
+			return err
+		}
+		o.notes = append(o.notes, check.note())
+	}
 	if err := s.beginRun(ctx, run, o.shown); err != nil {
 		return err
 	}
@@ -44,7 +63,7 @@ func (a *app) play(ctx context.Context, s *stack, run *generator.Run, o playOpti
 	}
 	// A call ends for its client before it ends for the proxy.
 	o.settle()
-	kept := s.endRun(run, result, o.shown)
+	kept := s.endRun(run, result, o.shown, o.notes)
 	// The run's calls are read back from the store: what is reported is what
 	// was kept, even if that is not all.
 	r, err := s.report(context.WithoutCancel(ctx), []string{"run:" + run.ID}, nil)
@@ -77,6 +96,8 @@ func (a *app) play(ctx context.Context, s *stack, run *generator.Run, o playOpti
 // judged turns a run's verdict into the command's end.
 func judged(result *generator.Result, next string, a *app) error {
 	switch {
+	case result.Stopped != "":
+		return coded{exitThreshold, &hinted{errors.New("the run ended itself, and the report is of what was sent: " + result.Stopped), next}}
 	case result.Partial:
 		return coded{exitInterrupted, &hinted{errors.New("interrupted: the report is of what was sent"), next}}
 	case result.Verdict != generator.Valid:

@@ -19,6 +19,10 @@ import (
 	"weir/store/report"
 )
 
+// sharedSecret names the variable of a secret for several weirs whose stores
+// will be merged, so that a key has the same fingerprint in all of them.
+const sharedSecret = "WEIR_FINGERPRINT_SECRET"
+
 // stack is what records: the database, and the tracing that writes to it.
 // Whatever makes spans is drained before it is closed.
 type stack struct {
@@ -49,7 +53,9 @@ func (a *app) openStack(ctx context.Context, path string, shape *shaper.Shaper) 
 	if s.db, err = store.Open(ctx, path, store.Options{}); err != nil {
 		return nil, usage(err)
 	}
-	if s.secret, err = s.db.Secret(ctx, "fingerprint"); err != nil {
+	if shared, _ := a.env(sharedSecret); shared != "" {
+		s.secret = []byte(shared)
+	} else if s.secret, err = s.db.Secret(ctx, "fingerprint"); err != nil {
 		return nil, errors.Join(err, s.db.Close())
 	}
 	release, _ := buildVersion()
@@ -137,7 +143,7 @@ func (s *stack) beginRun(ctx context.Context, run *generator.Run, shown string) 
 }
 
 // endRun writes down what became of a run, and all its calls.
-func (s *stack) endRun(run *generator.Run, result *generator.Result, shown string) error {
+func (s *stack) endRun(run *generator.Run, result *generator.Result, shown string, notes []string) error {
 	ctx := context.Background()
 	r := s.storedRun(run, shown)
 	r.Started, r.Ended = result.Started, result.Started.Add(result.Took)
@@ -145,6 +151,7 @@ func (s *stack) endRun(run *generator.Run, result *generator.Result, shown strin
 	r.Planned, r.Sent, r.NotSent = result.Planned, result.Sent, result.NotSent
 	r.PlannedRate, r.SentRate = result.PlannedRate, result.SentRate
 	r.LagP50, r.LagP99, r.LagMax = result.Lag.P50, result.Lag.P99, result.Lag.Max
+	r.Notes = append(slices.Clone(notes), result.Notes()...)
 	r.Scenarios = nil
 	for _, sc := range result.PerScenario {
 		r.Scenarios = append(r.Scenarios, sc.Scenario)
@@ -159,6 +166,9 @@ func (s *stack) storedRun(run *generator.Run, shown string) store.Run {
 	release, _ := buildVersion()
 	r := store.Run{
 		ID: run.ID, Target: shown, Seed: run.Plan.Seed, Version: release, Labels: run.Labels, Started: time.Now(),
+	}
+	if shard := run.Plan.Shard; shard.Of > 1 {
+		r.Shard, r.Shards = shard.Index, shard.Of
 	}
 	if t, d := run.Plan.Trace, run.Plan.Dataset; t != nil {
 		r.Name = t.Path

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"fmt"
 	"strconv"
 	"time"
 
@@ -25,6 +26,7 @@ type Run struct {
 	LagMax    Num       `json:"lag_max_ms"`
 	NotSent   int       `json:"not_sent_calls"`
 	Scenarios []string  `json:"scenarios"` // as the load model lists them
+	Notes     []string  `json:"notes"`     // how to read its figures, a sentence each
 }
 
 // RunOf is a stored run as a report tells it.
@@ -32,7 +34,10 @@ func RunOf(r store.Run) Run {
 	run := Run{
 		ID: r.ID, Model: r.Name, Target: r.Target, Seed: strconv.FormatUint(r.Seed, 10), Started: r.Started.UTC(),
 		Verdict: r.Verdict, Partial: r.Partial, Reasons: append([]string{}, r.Reasons...), NotSent: r.NotSent,
-		Scenarios: append([]string{}, r.Scenarios...),
+		Scenarios: append([]string{}, r.Scenarios...), Notes: append([]string{}, r.Notes...),
+	}
+	if r.Shards > 0 {
+		run.Notes = append(run.Notes, fmt.Sprintf("shard %d of %d (from 0): a part of the plan; weir merge puts the parts together", r.Shard, r.Shards))
 	}
 	if !r.Ended.IsZero() {
 		run.Duration = N(r.Ended.Sub(r.Started).Seconds())

@@ -137,6 +137,9 @@ func (run *Run) text(w io.Writer, s Style) {
 		fmt.Fprintln(w, s.paint(faint, fmt.Sprintf("planned %s, sent %s   lag p50 %s p99 %s max %s",
 			perSecond(run.Planned), perSecond(run.Achieved), ms(run.LagP50), ms(run.LagP99), ms(run.LagMax))))
 	}
+	for _, note := range run.Notes {
+		fmt.Fprintln(w, s.paint(faint, "note: "+plain(note)))
+	}
 	fmt.Fprintln(w)
 }
 
