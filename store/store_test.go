@@ -360,7 +360,7 @@ func TestRunComesBackAsItWas(t *testing.T) {
 	want := Run{
 		ID: "7f3a", Name: "llm_压测", Target: "127.0.0.1:8484", Seed: 1<<64 - 1, Version: "v", Model: []byte(`{"a":1}`), Labels: map[string]string{"a": "b"},
 		Started: time.Unix(1, 5), Ended: time.Unix(9, 0), Verdict: "invalid: client", Reasons: []string{"lag"}, Partial: true, Planned: 10, Sent: 9, NotSent: 1,
-		PlannedRate: 20, SentRate: 19.5, LagP50: 1, LagP99: 2, LagMax: 3, Scenarios: []string{"x", "y"},
+		PlannedRate: 20, SentRate: 19.5, LagP50: 1, LagP99: 2, LagMax: 3, Scenarios: []string{"x", "y"}, Notes: []string{"one"}, Shard: 1, Shards: 3,
 	}
 	if err := db.SaveRun(context.Background(), Run{ID: "7f3a", Started: want.Started}); err != nil {
 		t.Fatal(err)

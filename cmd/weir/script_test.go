@@ -50,7 +50,7 @@ func TestScripts(t *testing.T) {
 			return false, fmt.Errorf("no condition %q", name)
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"freeport": freePort, "waitport": waitPort, "shape": shape, "exits": exits,
+			"freeport": freePort, "waitport": waitPort, "shape": shape, "exits": exits, "soon": soon, "samerun": sameRun, "atonce": eachAtOnce,
 			"sparse": sparse, "waitrun": waitRun, "waitproxy": waitProxy, "newestcall": newestCall, "waitfor": waitFor, "smalldisk": smallDisk, "readonlydisk": readOnlyDisk,
 		},
 	})

@@ -73,7 +73,7 @@ func example(t *testing.T) *Report {
 	run := Run{
 		ID: "7f3a", Model: "llm_pressure_test_v1", Target: "127.0.0.1:8484", Seed: "1", Started: time.Date(2026, 12, 1, 10, 0, 0, 0, time.UTC),
 		Duration: N(30), Verdict: "valid", Reasons: []string{}, Planned: N(20), Achieved: N(19.97),
-		LagP50: N(0.08), LagP99: N(0.9), LagMax: N(2.25), Scenarios: []string{"short_chat", "长上下文RAG"},
+		LagP50: N(0.08), LagP99: N(0.9), LagMax: N(2.25), Scenarios: []string{"short_chat", "长上下文RAG"}, Notes: []string{"4 connections were set up"},
 	}
 	r, err := Summarise(each(calls...), Options{
 		Selection: "last",

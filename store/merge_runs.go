@@ -1,0 +1,112 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// mergeRuns writes the runs of all sources, the shards of a run as one, and
+// gives the number of runs.
+func (db *DB) mergeRuns(ctx context.Context, from []*source) (int, error) {
+	var ids []string
+	parts := map[string][]Run{}
+	for _, s := range from {
+		runs, err := s.db.Runs(ctx, "")
+		if err != nil {
+			return 0, err
+		}
+		for _, r := range slices.Backward(runs) {
+			if parts[r.ID] == nil {
+				ids = append(ids, r.ID)
+			}
+			parts[r.ID] = append(parts[r.ID], r)
+		}
+	}
+	for _, id := range ids {
+		r, err := together(parts[id])
+		if err == nil && len(parts[id]) > 1 {
+			err = db.measureLag(ctx, &r)
+		}
+		if err == nil {
+			err = db.SaveRun(ctx, r)
+		}
+		if err != nil {
+			return 0, fmt.Errorf("run %s: %w", id, err)
+		}
+	}
+	return len(ids), nil
+}
+
+// together makes one run of its shards.
+func together(parts []Run) (Run, error) {
+	if len(parts) == 1 {
+		return parts[0], nil
+	}
+	slices.SortFunc(parts, func(a, b Run) int { return a.Shard - b.Shard })
+	r := parts[0]
+	r.Reasons, r.Notes = nil, nil
+	r.Planned, r.Sent, r.NotSent, r.PlannedRate, r.SentRate, r.Partial = 0, 0, 0, 0, 0, false
+	r.Verdict = "valid"
+	seen := map[int]bool{}
+	for _, p := range parts {
+		if p.Shards != r.Shards || p.Shards < 2 || p.Seed != r.Seed {
+			return r, errors.New("two databases have a run of this id that are not shards of one; was one copied from the other?")
+		}
+		if seen[p.Shard] {
+			return r, fmt.Errorf("shard %d of %d stands in two of the databases; merge one of them", p.Shard, p.Shards)
+		}
+		seen[p.Shard] = true
+		r.add(p)
+	}
+	if missing := r.Shards - len(parts); missing > 0 {
+		r.Notes = append([]string{fmt.Sprintf("%d of %d shards are missing: the figures are of a part of the plan", missing, r.Shards)}, r.Notes...)
+	}
+	r.Shard, r.Shards = 0, 0
+	return r, nil
+}
+
+// add adds a shard to the run that is made of it and others.
+func (r *Run) add(p Run) {
+	if p.Started.Before(r.Started) {
+		r.Started = p.Started
+	}
+	if p.Ended.IsZero() { // it was killed, so the run never came to its end
+		r.Ended, r.Verdict = time.Time{}, ""
+	} else if !r.Ended.IsZero() && p.Ended.After(r.Ended) {
+		r.Ended = p.Ended
+	}
+	r.Partial = r.Partial || p.Partial
+	r.Planned, r.Sent, r.NotSent = r.Planned+p.Planned, r.Sent+p.Sent, r.NotSent+p.NotSent
+	r.PlannedRate, r.SentRate = r.PlannedRate+p.PlannedRate, r.SentRate+p.SentRate
+	if p.Verdict != "valid" && r.Verdict != "" {
+		r.Verdict = p.Verdict
+	}
+	for _, why := range p.Reasons {
+		r.Reasons = append(r.Reasons, fmt.Sprintf("shard %d of %d: %s", p.Shard, p.Shards, why))
+	}
+	for _, note := range p.Notes {
+		r.Notes = append(r.Notes, fmt.Sprintf("shard %d of %d: %s", p.Shard, p.Shards, note))
+	}
+}
+
+// measureLag finds the lag of a run among its calls: the percentiles of the
+// whole do not follow from those of the parts.
+func (db *DB) measureLag(ctx context.Context, r *Run) error {
+	const calls = ` FROM spans WHERE due_ns IS NOT NULL AND run = (SELECT id FROM names WHERE name = ?) AND side = (SELECT id FROM names WHERE name = 'client')`
+	var n int
+	if err := db.write.QueryRowContext(ctx, "SELECT count(*)"+calls, r.ID).Scan(&n); err != nil || n == 0 {
+		return err
+	}
+	for _, q := range []struct {
+		rank int
+		to   *time.Duration
+	}{{(n + 1) / 2, &r.LagP50}, {(99*n + 99) / 100, &r.LagP99}, {n, &r.LagMax}} {
+		if err := db.write.QueryRowContext(ctx, "SELECT max(-due_ns, 0)"+calls+" ORDER BY due_ns DESC LIMIT 1 OFFSET ?", r.ID, q.rank-1).Scan(q.to); err != nil {
+			return err
+		}
+	}
+	return nil
+}
