@@ -18,7 +18,7 @@ func ParseBudget(text string) (loadmodel.Budget, error) {
 	for _, part := range strings.Split(text, ",") {
 		words := strings.Fields(part)
 		bad := fmt.Errorf("%q: want 'tokens 2000000, usd 5', or one of them", text)
-		if len(words) != 2 {
+		if len(words) != 2 || words[0] != "tokens" && words[0] != "usd" {
 			return b, bad
 		}
 		v, err := strconv.ParseFloat(words[1], 64)
@@ -59,6 +59,13 @@ type cost struct {
 
 func (c *cost) add(o cost)      { c.tokens += o.tokens; c.usd += o.usd }
 func (c *cost) subtract(o cost) { c.tokens -= o.tokens; c.usd -= o.usd }
+
+// CheckBudget says whether the run's budget can be kept: one in dollars needs
+// a price for each model.
+func (r *Run) CheckBudget() error {
+	_, err := r.newPurse()
+	return err
+}
 
 // newPurse makes the purse of a run; nil when it has no budget. A shard has its
 // part of it.

@@ -110,6 +110,9 @@ func (f *loadFlags) apply(run *generator.Run, file string, seeded bool) error {
 	if run.Prices, err = parsePrices(f.run.prices); err != nil {
 		return usage(err)
 	}
+	if err := run.CheckBudget(); err != nil {
+		return usage(err)
+	}
 	absolute := false
 	if f.run.startAt != "" {
 		if run.StartAt, absolute, err = parseStart(f.run.startAt, time.Now()); err != nil {
