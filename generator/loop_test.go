@@ -19,7 +19,7 @@ func TestAClosedLoopSendsASessionAfterTheOther(t *testing.T) {
 		if least, most := 5*140/5-5, 5*140/5+15; result.Sent < least || result.Sent > most {
 			t.Errorf("%d sent, want %d to %d", result.Sent, least, most)
 		}
-		if result.InFlightHi > 5 || result.Users != 5 || result.Lag.Max > 0 || result.Verdict != Valid || result.Partial {
+		if result.InFlightHi > 5 || result.Users != 5 || result.PlannedRate != 0 || result.SentRate < 0.9 || result.Lag.Max > 0 || result.Verdict != Valid || result.Partial {
 			t.Errorf("%+v", result)
 		}
 		if warm := 5 * 20 / 5; result.WarmUp < warm || result.WarmUp > warm+15 {

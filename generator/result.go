@@ -48,7 +48,7 @@ type Result struct {
 	Overfull int
 
 	PlannedRate float64 // requests a second that were due during Length, and
-	SentRate    float64 // that were sent during Length; warm-up included in both
+	SentRate    float64 // that were sent during Length; warm-up included in both. A closed loop plans none: 0
 
 	Lag        Quantiles // send − due, all requests
 	TTFT       Quantiles // first token − sent, successful streamed calls, warm-up left out

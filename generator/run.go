@@ -127,6 +127,9 @@ func (r *Run) Do(ctx, hard context.Context) (*Result, error) {
 	result.Partial = ctx.Err() != nil || hard.Err() != nil || u.why != ""
 	result.Took = time.Duration(call.Now() - u.start)
 	u.tally.result(result)
+	if result.Users > 0 {
+		result.PlannedRate = 0 // what was due followed from what was sent
+	}
 	u.judge(result)
 	return result, err
 }

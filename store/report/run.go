@@ -43,7 +43,10 @@ func RunOf(r store.Run) Run {
 		run.Duration = N(r.Ended.Sub(r.Started).Seconds())
 	}
 	if r.PlannedRate > 0 {
-		run.Planned, run.Achieved = N(r.PlannedRate), N(r.SentRate)
+		run.Planned = N(r.PlannedRate)
+	}
+	if r.PlannedRate > 0 || r.SentRate > 0 { // a closed loop plans no rate
+		run.Achieved = N(r.SentRate)
 	}
 	if r.Sent > 0 && r.Verdict != "" {
 		run.LagP50, run.LagP99, run.LagMax = Ms(r.LagP50), Ms(r.LagP99), Ms(r.LagMax)
