@@ -51,8 +51,10 @@ func (p *Plan) userSession(shares []float64, user, n int) Session {
 	return s
 }
 
-// ramp is the time over which users start.
-func (p *Plan) ramp() time.Duration { return min(starting, p.Length()/10) }
+// userStart is when a user's first session is due.
+func (p *Plan) userStart(user int) time.Duration {
+	return time.Duration(int64(min(starting, p.Length()/10)) * int64(user) / int64(p.Model.Concurrency))
+}
 
 // user is one virtual user under way.
 type user struct {
@@ -83,8 +85,7 @@ func (v *user) prepare(ctx context.Context) *job {
 // play plays the user's sessions until the plan's length is over. Each session
 // is written while the one before it is under way.
 func (v *user) play(j *job) {
-	all := v.Plan.Model.Concurrency
-	due := v.start + call.Instant(int64(v.Plan.ramp())*int64(v.number)/int64(all))
+	due := v.start + call.Instant(v.Plan.userStart(v.number))
 	for {
 		// Sessions that would start later than the plan lasts are not of it.
 		if time.Duration(due-v.start) >= v.tally.length || !v.sleep(due) || !j.wait(v.stop) || v.stop.Err() != nil {

@@ -83,3 +83,39 @@ func TestUsersOfShardsPlayTheSessionsOfTheWholeLoop(t *testing.T) {
 		t.Errorf("%d users, %d sessions", total, len(seen))
 	}
 }
+
+// With the latency that the endpoint then has, what is told is what is sent.
+func TestALoopOfAnAssumedLatencyIsTheOneThatIsPlayed(t *testing.T) {
+	const takes = 3 * time.Second
+	want := map[string]int{} // turns by session
+	p := &Plan{Model: decode(t, loop), Seed: 1, Assumed: Latency{TTFT: takes, Known: true}}
+	total, sharded := 0, 0
+	var last time.Duration
+	for _, s := range collect(t, p) {
+		if s.Due < last || s.WarmUp != (s.Due < 20*time.Second) {
+			t.Errorf("session %d is due at %s, after one of %s; warm-up: %v", s.Index, s.Due, last, s.WarmUp)
+		}
+		last = s.Due
+		total += len(s.Turns)
+		if s.ID != "" {
+			want[s.ID] = len(s.Turns)
+		}
+	}
+	for i := range 2 {
+		p.Shard = Shard{i, 2}
+		for _, s := range collect(t, p) {
+			sharded += len(s.Turns)
+		}
+	}
+	synctest.Test(t, func(t *testing.T) {
+		c, result, r, _ := playLoop(t, loop, takes, nil)
+		if result.Sent != total || sharded != total {
+			t.Errorf("%d sent, %d were told, %d of the shards", result.Sent, total, sharded)
+		}
+		for id, turns := range want {
+			if got := len(c.turns[r.ID+"-"+id]); got != turns {
+				t.Errorf("session %s: %d turns, want %d", id, got, turns)
+			}
+		}
+	})
+}

@@ -28,6 +28,10 @@ type Plan struct {
 	Dataset *Dataset
 	Seed    uint64
 	Shard   Shard // the part that is sent; zero: all of it
+
+	// Assumed is what calls are taken to take where a closed loop is to be told
+	// before it is sent, which is impossible without.
+	Assumed Latency
 }
 
 // Session is one planned session: one request, or several of which each
@@ -109,8 +113,13 @@ func mix(x uint64) uint64 {
 // Sessions gives the plan in the order of the sessions' starts. Each session's
 // choices come from the run's seed and its own index alone. An error ends the
 // plan: of a trace that cannot be read on, or a model that is a closed loop,
-// whose sessions start when those before them end.
-func (p *Plan) Sessions() iter.Seq2[Session, error] { return p.Shard.of(p.all()) }
+// whose sessions start when those before them end, unless a latency is assumed.
+func (p *Plan) Sessions() iter.Seq2[Session, error] {
+	if p.closed() && p.Assumed.Known {
+		return p.assumedLoop()
+	}
+	return p.Shard.of(p.all())
+}
 
 // all are the sessions of all shards.
 func (p *Plan) all() iter.Seq2[Session, error] {
@@ -123,7 +132,7 @@ func (p *Plan) all() iter.Seq2[Session, error] {
 	return func(yield func(Session, error) bool) {
 		m := p.Model
 		if p.closed() {
-			yield(Session{}, errors.New("when a closed loop's sessions start depends on the endpoint's answers, so nothing can be said of them before; give --qps to look at the same sessions in an open loop"))
+			yield(Session{}, errors.New("when a closed loop's sessions start depends on the endpoint's answers, so nothing can be said of them before; say what calls take, as weir plan --latency 'ttft 500ms, tpot 20ms', or give --qps for an open loop"))
 			return
 		}
 		warm := p.warmUp()

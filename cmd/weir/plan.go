@@ -54,6 +54,7 @@ weir load and other tools read. The same input and seed give the same bytes.`,
 	fl.Uint64Var(&f.seed, "seed", 0, "seed of every random choice (default: the model's, else drawn and told)")
 	fl.StringVar(&f.model, "model", "", "model to ask for, instead of the load model's")
 	fl.StringVar(&f.api, "api", "", "API to speak: chat, responses, messages, gemini or completions")
+	fl.IntVar(&f.run.users, "users", 0, "closed loop of so many virtual users, instead of a rate; needs --latency")
 	fl.StringVar(&f.run.shard, "shard", "", "this part of the plan, as 0/4 to 3/4; all parts together are the plan, byte for byte")
 	fl.IntVar(&f.limit, "limit", 0, "requests of a trace or dataset to send (default: all)")
 	fl.Float64Var(&f.speed, "speed", 0, "play a trace or dataset so much faster (default 1)")
@@ -74,6 +75,7 @@ func (a *app) runPlan(ctx context.Context, file string, f planFlags, given func(
 	if err != nil {
 		return err
 	}
+	plan.Assumed = options.Latency
 	o := generator.Foresee(ctx, plan, options)
 	switch {
 	case ctx.Err() != nil:
