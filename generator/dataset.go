@@ -33,6 +33,7 @@ type Dataset struct {
 
 	options  DatasetOptions
 	dialects []dialect
+	weights  map[string]float64 // of scenarios, where lines give them
 }
 
 // DatasetOptions say how a dataset is read. The zero value reads all of it, in
@@ -108,6 +109,7 @@ const mostScenarios = 1000
 // survey reads the file through and counts.
 func (d *Dataset) survey() error {
 	untimed, back := 0, 0
+	d.weights = map[string]float64{}
 	for t, err := range d.talks() {
 		if err != nil {
 			return err
@@ -122,6 +124,9 @@ func (d *Dataset) survey() error {
 		}
 		if k := (dialect{t.api, t.model, t.stream}); len(d.dialects) < mostScenarios && !slices.Contains(d.dialects, k) {
 			d.dialects = append(d.dialects, k)
+		}
+		if t.weight > 0 {
+			d.weights[t.scenario] = t.weight
 		}
 		switch {
 		case !t.timed:

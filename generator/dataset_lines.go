@@ -9,7 +9,9 @@ import (
 	"io"
 	"iter"
 	"math"
+	"strings"
 	"time"
+	"unicode"
 
 	"weir/generator/corpus"
 	"weir/proxy/wire"
@@ -148,6 +150,9 @@ func (d *Dataset) line(text []byte) (t talk, turn int, err error) {
 	}
 	t = d.talk(l.Scenario, l.API, l.Model, l.Stream)
 	t.warmUp, t.weight, t.session = meta.WarmUp, meta.Weight, idOf(l.Session)
+	if !nameable(t.scenario) || !nameable(t.session) {
+		return t, 0, fmt.Errorf("scenario_id and session_id: want at most %d bytes without control characters: they are sent as headers", longestName)
+	}
 	if l.AtMS != nil {
 		t.timed, t.at = true, fromMS(*l.AtMS)
 	}
@@ -254,6 +259,13 @@ func idOf(raw json.RawMessage) string {
 		return ""
 	}
 	return string(raw)
+}
+
+const longestName = 256
+
+// nameable says whether a name can stand in a header.
+func nameable(name string) bool {
+	return len(name) <= longestName && !strings.ContainsFunc(name, unicode.IsControl)
 }
 
 // lineProblem says what is wrong with a line's JSON.

@@ -55,8 +55,11 @@ func WriteDataset(ctx context.Context, w io.Writer, p *Plan) error {
 
 // weights are the scenarios' shares of requests, where a model gives them.
 func (p *Plan) weights() map[string]float64 {
+	if p.Dataset != nil {
+		return p.Dataset.weights
+	}
 	all := map[string]float64{}
-	if p.Trace == nil && p.Dataset == nil {
+	if p.Trace == nil {
 		for i := range p.Model.Scenarios {
 			all[p.Model.Scenarios[i].ID] = p.Model.Scenarios[i].Weight
 		}
