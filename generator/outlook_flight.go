@@ -95,6 +95,7 @@ func (h *happenings) Pop() any {
 // its think time; where no latency is known, calls take no time.
 func (f *flight) add(s *Session) {
 	f.until(s.Due)
+	f.steady.add(s.Due)
 	at := s.Due
 	for i, t := range s.Turns {
 		if i > 0 {
@@ -129,7 +130,6 @@ func (f *flight) happen(h happening) {
 	f.inSecond++
 	f.peak = max(f.peak, f.inSecond)
 	f.line.start(h.at)
-	f.steady.add(h.at)
 	if f.now++; f.now > f.most {
 		f.most, f.mostAt = f.now, h.at
 	}
@@ -197,8 +197,8 @@ func (t *timeline) busy(from, to time.Duration) {
 	}
 }
 
-// steadiness tells how evenly requests start: the variance of their number in
-// windows of a minute, and of ten seconds, by its mean. Chance alone (Poisson)
+// steadiness tells how evenly sessions start (their turns come in clumps): the
+// variance of their number in windows of a minute, and of ten seconds, by its mean. Chance alone (Poisson)
 // gives 1. Windows lie between from and to; the last one, which may not be
 // whole, does not count.
 type steadiness struct {

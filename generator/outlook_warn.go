@@ -152,7 +152,7 @@ func (f *foresight) warnSteady() {
 			continue
 		}
 		if d < steadyLimit {
-			f.note("constant_rate", "", d, steadyLimit, "constant rate: starts by %s vary as chance does (variance/mean %.1f); recorded traffic drifts (%s)",
+			f.note("constant_rate", "", d, steadyLimit, "constant rate: session starts by %s vary as chance does (variance/mean %.1f); recorded traffic drifts (%s)",
 				windowLengths[i].Round(time.Second), d, [...]string{"2.9 to 20.6", "2.1 to 4.0"}[i])
 		}
 		return
