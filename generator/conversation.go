@@ -59,7 +59,11 @@ func (p *Plan) compose(s Session) (*conversation, error) {
 		return c, c.quote()
 	}
 	c.request.Extra = c.extra
-	c.open(s.Turns[0].Input)
+	if first := s.Turns[0]; len(s.Blocks) > 0 {
+		c.openBlocks(p.Seed, first.Input)
+	} else {
+		c.open(first.Input)
+	}
 	for i := 1; i < len(s.Turns); i++ {
 		c.drafts = append(c.drafts, c.author.FollowUp(corpus.Kind(s.Corpus), max(s.Turns[i].Input-s.Turns[i-1].Input, leastNewText)))
 	}

@@ -72,7 +72,7 @@ func (c *client) begin(s *Session, turn int, p *prepared, due call.Instant) *cal
 		Attempts: 1,
 	}
 	if s.ID != "" {
-		m.Session, m.Turn = c.run+"-"+s.ID, turn+1
+		m.Session, m.Turn = c.run+"-"+s.ID, s.Before+turn+1
 	}
 	m.Due = due
 	return m

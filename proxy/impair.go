@@ -36,10 +36,11 @@ type harm struct {
 }
 
 // impair draws what befalls the call, if anything does. What asks for
-// no answer is spared.
+// no answer is spared, and so is a warm-up, which is in no figure and proves the
+// way for a load.
 func (x *exchange) impair() {
 	c := x.c
-	if x.unseen || x.format == nil || x.up == nil || !c.WantsAnswer() && upgradeOf(x.r.Header) == "" {
+	if x.unseen || x.format == nil || x.up == nil || c.WarmUp || !c.WantsAnswer() && upgradeOf(x.r.Header) == "" {
 		return
 	}
 	ask := shaper.Ask{Scenario: c.Scenario, Upstream: c.Upstream, Model: c.Request.Model, Key: c.KeyFingerprint, Session: c.Session}
@@ -85,13 +86,13 @@ func (w *worse) find(kind shaper.ImpairmentKind) *harm {
 	return nil
 }
 
-// refusal is an answer that weir gives without asking the endpoint.
-type refusal struct {
+// madeUp is an answer that weir gives without asking the endpoint.
+type madeUp struct {
 	status       int
 	kind, detail string
 }
 
-var refusals = map[shaper.ImpairmentKind]refusal{
+var refusals = map[shaper.ImpairmentKind]madeUp{
 	shaper.RateLimited: {http.StatusTooManyRequests, "rate_limit_error", "rate limited"},
 	shaper.ServerError: {http.StatusInternalServerError, "api_error", "a server error"},
 	shaper.Overloaded:  {529, "overloaded_error", "overloaded"},
@@ -123,7 +124,7 @@ func (w *worse) instead() bool {
 	return false
 }
 
-func (w *worse) refuse(r refusal, h harm) {
+func (w *worse) refuse(r madeUp, h harm) {
 	x := w.x
 	head := x.w.Header()
 	head.Set("Content-Type", "application/json")

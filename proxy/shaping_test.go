@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -108,6 +109,13 @@ func inWorld(t *testing.T, c sim.Config, rules []string, play func(t *testing.T,
 	})
 }
 
+// seen is what the endpoint has seen: it may still take down the last.
+func (w *world) seen() (arrivals []time.Duration, refused int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.arrivals), w.refused
+}
+
 // ask sends one request and gives the answer's status, when it has come whole.
 func (w *world) ask(ctx context.Context, scenario string, prompt, answer int) (status int, retryAfter string, body string) {
 	text := fmt.Sprintf(`{"model":"m","stream":true,"stream_options":{"include_usage":true},"max_tokens":%d,"messages":[{"role":"user","content":%q}]}`, answer, strings.Repeat("word ", prompt))
@@ -137,11 +145,12 @@ func TestFiftyRequestsASecondIntoALaneOfTenGiveTenToTheUpstream(t *testing.T) {
 			time.Sleep(20 * time.Millisecond)
 		}
 		all.Wait()
-		if rate := float64(len(w.arrivals)) / 30; rate < 9.8 || rate > 10.2 {
+		arrivals, _ := w.seen()
+		if rate := float64(len(arrivals)) / 30; rate < 9.8 || rate > 10.2 {
 			t.Errorf("%.2f requests a second reached the endpoint, want 10.0 ± 0.2", rate)
 		}
-		for i := range w.arrivals[1:] {
-			if gap := w.arrivals[i+1] - w.arrivals[i]; gap < 90*time.Millisecond {
+		for i := range arrivals[1:] {
+			if gap := arrivals[i+1] - arrivals[i]; gap < 90*time.Millisecond {
 				t.Errorf("two requests came %v apart, want no burst", gap)
 			}
 		}
@@ -168,7 +177,7 @@ func servedIn(t *testing.T, rule string, long time.Duration) (served, refused in
 			})
 		}
 		all.Wait()
-		refused = w.refused
+		_, refused = w.seen()
 	})
 	return served, refused
 }
@@ -495,11 +504,12 @@ func TestKillingHalfTheClientsInTheQueueDelaysNobody(t *testing.T) {
 			cancel()
 		}
 		all.Wait()
-		if len(w.arrivals) != 100 {
-			t.Fatalf("%d requests reached the endpoint, want the 100 whose clients stayed", len(w.arrivals))
+		arrivals, _ := w.seen()
+		if len(arrivals) != 100 {
+			t.Fatalf("%d requests reached the endpoint, want the 100 whose clients stayed", len(arrivals))
 		}
-		for i := range w.arrivals[1:] {
-			if gap := w.arrivals[i+1] - w.arrivals[i]; gap < 95*time.Millisecond || gap > 105*time.Millisecond {
+		for i := range arrivals[1:] {
+			if gap := arrivals[i+1] - arrivals[i]; gap < 95*time.Millisecond || gap > 105*time.Millisecond {
 				t.Errorf("request %d came %v after the one before, want 100 ms", i+2, gap)
 			}
 		}

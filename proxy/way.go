@@ -81,7 +81,7 @@ func (w *worse) write(p []byte) error {
 			}
 		}
 		begun := call.Now()
-		_, err := w.x.w.Write(p[:n])
+		_, err := w.x.to.Write(p[:n])
 		if err == nil {
 			err = w.out.Flush()
 		}

@@ -72,6 +72,7 @@ func worsened(t *testing.T, ctx context.Context, impair string, from io.ReadClos
 		p: &Proxy{Impair: shaper.NewImpairer(list, 1), Log: slog.New(slog.DiscardHandler), stopping: context.Background()},
 		w: rec, r: httptest.NewRequest("POST", "/v1/chat/completions", nil).WithContext(ctx), c: c, format: wire.For(wire.Chat), up: &Upstream{Name: "up"},
 	}
+	x.to = rec
 	x.c.Arrived = call.Now()
 	x.impair()
 	x.meter = call.NewMeter(c, x.format)

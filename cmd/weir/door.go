@@ -91,9 +91,6 @@ func (a *app) findDoor(ctx context.Context, command []string, f execFlags) (*doo
 	}
 	var passedBy, unasking []string
 	for _, r := range a.runningProxies(ctx) {
-		if a.impair != nil {
-			break // what it carries is not to be made worse
-		}
 		if r.ClientToken || !sameFile(database, r.Database) {
 			continue
 		}
@@ -108,6 +105,9 @@ func (a *app) findDoor(ctx context.Context, command []string, f execFlags) (*doo
 			d = r.door(command, os.Environ(), asked)
 		}
 		switch {
+		case d != nil && a.impair != nil:
+			a.warn([]string{fmt.Sprintf("the weir at %s makes no calls worse for one command, so another one did, without its tag, rules and keys", r.Listen)})
+			return own()
 		case d != nil && !f.limits.given():
 			return d, nil
 		case d != nil:

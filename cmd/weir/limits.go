@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"weir/proxy"
 	"weir/shaper"
 )
 
@@ -120,6 +121,9 @@ func readEdit(text string) (edit, error) {
 			err = fmt.Errorf("limit %q: %q is no limit; did you mean %s?", text, unknown.Name, near)
 		}
 	}
+	if said := rule.Select.Scenario; err == nil && said != writtenScenario(said) {
+		err = fmt.Errorf("limit %q: there is no scenario of that name; did you mean scenario=%s?", text, writtenScenario(said))
+	}
 	e := edit{who: rule.Select}
 	for word := range strings.FieldsSeq(text) {
 		name, value, _ := strings.Cut(word, "=")
@@ -128,6 +132,14 @@ func readEdit(text string) (edit, error) {
 		}
 	}
 	return e, err
+}
+
+// writtenScenario is a scenario's name as calls have it, or a pattern of such.
+func writtenScenario(said string) string {
+	if strings.ContainsAny(said, `*?[\`) {
+		return strings.ToLower(said)
+	}
+	return proxy.ScenarioName(said)
 }
 
 // over puts edits over rules. A rule without a limit is none.
