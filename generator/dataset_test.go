@@ -284,7 +284,7 @@ func TestFaultsOfDatasets(t *testing.T) {
 		{"negative time", `{"messages": [], "at_ms": -1}`, DatasetOptions{}, ":1: at_ms -1: want milliseconds"},
 		{"unknown API", `{"messages": [], "at_ms": 1, "api": "soap"}`, DatasetOptions{}, `:1: api "soap": want chat`},
 		{"a turn is missing", ok + `{"messages": [], "session_id": "x", "turn": 3}`, DatasetOptions{}, ":2: turn 3 of session x, and the line before is its turn 1"},
-		{"a session is torn apart", ok + `{"messages": [], "session_id": "y", "turn": 2, "at_ms": 0}`, DatasetOptions{}, ":2: turn 2 of session y does not follow its turn 1"},
+		{"a session is torn apart", ok + `{"messages": [], "session_id": "y", "turn": 2}`, DatasetOptions{}, ":2: turn 2 of session y does not follow its turn 1"},
 		{"a session changes its model", ok + `{"messages": [], "session_id": "x", "turn": 2, "model": "n"}`, DatasetOptions{}, ":2: session x changes its scenario, api, model or stream"},
 		{"live without history", `{"messages": [{"role":"user","content":"hi"}], "at_ms": 0, "metadata": {"history": "live"}}`, DatasetOptions{}, `:1: "history": "live" is of a later turn`},
 		{"live answers", ok + `{"messages": [{"role":"assistant","content":"hi"}], "session_id": "x", "turn": 2, "metadata": {"history": "live"}}`, DatasetOptions{}, ":2: with \"history\": \"live\" only the user speaks"},
@@ -337,18 +337,22 @@ func TestTheFilesOwnTimes(t *testing.T) {
 {"messages": [{"role":"user","content":"a"}], "session_id": 7, "think_ms": 2500.5}
 {"messages": [{"role":"user","content":"a"}], "at_ms": 400}
 {"messages": [{"role":"user","content":"a"}], "at_ms": 3000.000001}
+{"messages": [{"role":"user","content":"a"}], "at_ms": 4000, "session_id": 7, "turn": 3}
 `)
 	d := opened(t, path, DatasetOptions{Speed: 2})
-	type when struct{ Due, Think time.Duration }
+	type when struct {
+		Due, Think time.Duration
+		Before     int
+	}
 	var got []when
 	for _, s := range collect(t, &Plan{Model: &loadmodel.Model{}, Dataset: d}) {
-		got = append(got, when{s.Due, s.Turns[len(s.Turns)-1].Think})
+		got = append(got, when{s.Due, s.Turns[len(s.Turns)-1].Think, s.Before})
 	}
-	want := []when{{500 * time.Millisecond, 1250250 * time.Microsecond}, {500 * time.Millisecond, 0}, {1500 * time.Millisecond, 0}}
+	want := []when{{500 * time.Millisecond, 1250250 * time.Microsecond, 0}, {500 * time.Millisecond, 0, 0}, {1500 * time.Millisecond, 0, 0}, {2 * time.Second, 0, 2}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	if len(d.Notes) != 1 || !strings.Contains(d.Notes[0], "1 of 3 sessions go back in time") {
+	if len(d.Notes) != 1 || !strings.Contains(d.Notes[0], "1 of 4 sessions go back in time") {
 		t.Errorf("notes: %q", d.Notes)
 	}
 }

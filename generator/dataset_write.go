@@ -113,7 +113,7 @@ func (c *conversation) datasetLine(turn int, weight float64) ([]byte, error) {
 	}
 	if c.ID != "" {
 		l.set("session_id", c.ID)
-		l.set("turn", turn+1)
+		l.set("turn", c.Before+turn+1)
 	}
 	if turn > 0 {
 		l.raw("think_ms", inMS(c.Turns[turn].Think))

@@ -10,7 +10,9 @@ import (
 // prefixes are what a perfect prefix cache would hold: everything that was ever
 // said to it, and answered, from a prompt's first token on.
 type prefixes struct {
-	said seenSet // hashes of prompts of a dataset, up to the end of each message
+	groups map[int]int      // tokens of each shared prefix's group
+	blocks map[int64]uint64 // a trace's blocks: a bit for each of 64 ids
+	said   seenSet          // hashes of prompts of a dataset, up to the end of each message
 }
 
 // held is how many tokens of a turn's prompt the cache would hold, and lets it
@@ -24,7 +26,34 @@ func (p *prefixes) held(s *Session, turn int) int {
 	if s.Messages != nil {
 		return min(p.quoted(s, turn), input)
 	}
-	return 0
+	held := 0
+	if s.Prefix.Tokens > 0 {
+		if p.groups == nil {
+			p.groups = map[int]int{}
+		}
+		held = p.groups[s.Prefix.Group]
+		p.groups[s.Prefix.Group] = s.Prefix.Tokens
+	}
+	if len(s.Blocks) > 0 {
+		held = max(held, p.begun(s.Blocks)*s.BlockTokens)
+	}
+	return min(held, input)
+}
+
+// begun is how many blocks, from the first on, were there before.
+func (p *prefixes) begun(blocks []int64) int {
+	if p.blocks == nil {
+		p.blocks = map[int64]uint64{}
+	}
+	begun, whole := 0, true
+	for _, id := range blocks {
+		at, bit := id>>6, uint64(1)<<(id&63)
+		if whole = whole && p.blocks[at]&bit != 0; whole {
+			begun++
+		}
+		p.blocks[at] |= bit
+	}
+	return begun
 }
 
 // quoted is of a prompt that stands in a dataset. It is compared message by

@@ -56,7 +56,7 @@ type biases struct {
 // add counts a turn. Its Input is as it will be; drawn is as it was drawn.
 func (b *biases) add(s *Session, turn, held, drawn int) {
 	t := s.Turns[turn]
-	history := turn > 0 || s.Flattened > 1 || 2*held >= t.Input
+	history := turn > 0 || s.Before > 0 || s.Flattened > 1 || 2*held >= t.Input
 	tasked := s.Tools > 0 || s.Corpus != "" && s.Corpus != "prose"
 	b.short += b2i(t.Input < shortPrompt)
 	b.history += b2i(history)
