@@ -30,7 +30,7 @@ type Outlook struct {
 	Moments  []Moment // one after the other, each Every long
 
 	Latency  Latency       // as stated; the next three are absent without one
-	InFlight float64       // calls at once, on average over the plan's length
+	InFlight float64       // calls at once, on average until the last answer
 	MostAt   time.Duration // when the most calls are in flight
 	Most     int
 

@@ -58,7 +58,8 @@ type flight struct {
 	latency Latency
 	ahead   happenings
 
-	now    int // calls in flight
+	last   time.Duration // what has happened
+	now    int           // calls in flight
 	most   int
 	mostAt time.Duration
 	busy   time.Duration
@@ -120,6 +121,7 @@ func (f *flight) until(t time.Duration) {
 }
 
 func (f *flight) happen(h happening) {
+	f.last = h.at
 	if h.end {
 		f.now--
 		return
@@ -144,8 +146,8 @@ func (f *flight) close(o *Outlook) {
 	o.Every, o.Moments = f.line.width(), f.line.moments
 	if f.latency.Known {
 		o.Most, o.MostAt = f.most, f.mostAt
-		if o.Length > 0 {
-			o.InFlight = f.busy.Seconds() / o.Length.Seconds()
+		if f.last > 0 {
+			o.InFlight = f.busy.Seconds() / f.last.Seconds()
 		}
 	}
 }

@@ -112,11 +112,15 @@ func (f *foresight) warn() {
 	}
 	for _, name := range slices.SortedFunc(maps.Keys(f.unpriced), cmp.Compare[string]) {
 		if len(f.prices) > 0 {
-			f.note("no_price", "", float64(f.unpriced[name]), 0, "no price for model %q: %s not in the cost; give it with --price", name, count(f.unpriced[name], "request is", "requests are"))
+			asked := fmt.Sprintf("for model %q", name)
+			if name == "" {
+				asked = "where no model is named (* is any)"
+			}
+			f.note("no_price", "", float64(f.unpriced[name]), 0, "no price %s: %s not in the cost; give it with --price", asked, count(f.unpriced[name], "request is", "requests are"))
 		}
 	}
 	if f.Unlimited > 0 {
-		f.note("no_output_limit", "", float64(f.Unlimited), 0, "%s no max_tokens: what they may generate is in no sum", count(f.Unlimited, "request sets", "requests set"))
+		f.note("no_output_limit", "", float64(f.Unlimited), 0, "%s no max_tokens: what may be generated is in no sum", count(f.Unlimited, "request sets", "requests set"))
 	}
 }
 
@@ -178,9 +182,9 @@ func (f *foresight) warnScenario(g *gathered) {
 	case n == 0:
 		note("no_requests", 0, 1, "no request of it is in this plan; let it run longer, or raise its weight")
 	case n < enoughForP95:
-		note("few_for_p95", float64(n), enoughForP95, "%s too few for its p95, which wants %d, and its p99 (%d); let it run %.1f times longer for the p95", count(n, "request is", "requests are"), enoughForP95, enoughForP99, enoughForP95/float64(n))
+		note("few_for_p95", float64(n), enoughForP95, "%s too few for its p95, which wants %d, and its p99 (%d); let it run %.3g times longer for the p95", count(n, "request is", "requests are"), enoughForP95, enoughForP99, enoughForP95/float64(n))
 	case n < enoughForP99:
-		note("few_for_p99", float64(n), enoughForP99, "%d requests are too few for its p99, which wants %d; let it run %.1f times longer", n, enoughForP99, enoughForP99/float64(n))
+		note("few_for_p99", float64(n), enoughForP99, "%d requests are too few for its p99, which wants %d; let it run %.3g times longer", n, enoughForP99, enoughForP99/float64(n))
 	}
 	if later := float64(g.later); later > 0 {
 		if v := float64(g.noThink) / later; v > noThinkLimit {

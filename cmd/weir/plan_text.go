@@ -183,7 +183,10 @@ func portion(of, whole int64) string {
 }
 
 func dollars(v float64) string {
-	if v > 0 && v < 0.01 {
+	switch {
+	case v > 0 && v < 0.0001:
+		return "<$0.0001"
+	case v > 0 && v < 0.01:
 		return fmt.Sprintf("$%.4f", v)
 	}
 	return fmt.Sprintf("$%.2f", v)
