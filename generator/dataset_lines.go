@@ -210,7 +210,7 @@ func (d *Dataset) batchLine(l *datasetLine) (t talk, err error) {
 		stream = &r.Stream
 	}
 	t = d.talk(l.Scenario, api, r.Model, stream)
-	t.turns = []Turn{{Input: d.count(&r, t.model), Output: int(r.MaxTokens.N)}}
+	t.turns = []Turn{{Input: d.count(&r, t.model), Output: int(max(r.MaxTokens.N, 0))}}
 	t.said = []Said{{Body: bytes.Clone(l.Body), Raw: true}}
 	return t, nil
 }

@@ -88,7 +88,7 @@ func (a *app) runPlan(ctx context.Context, file string, f planFlags, given func(
 	if f.json {
 		return o.JSON(a.out)
 	}
-	out, next := io.Writer(a.out), file
+	out, next := a.out, file
 	switch f.dataset {
 	case "":
 	case "-":
@@ -150,7 +150,7 @@ func (a *app) writeDataset(ctx context.Context, path string, plan *generator.Pla
 		err = os.Rename(f.Name(), path)
 	}
 	if err != nil {
-		os.Remove(f.Name()) //nolint:errcheck // what failed before is told
+		os.Remove(f.Name())
 		return fmt.Errorf("--dataset %s: %w", path, err)
 	}
 	return nil

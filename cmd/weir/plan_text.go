@@ -49,7 +49,7 @@ func outlookText(w io.Writer, o *generator.Outlook, style report.Style) {
 	for less := 1; less <= 2 && wider(table, style.Width); less++ {
 		table = outlookTable(o, less)
 	}
-	io.WriteString(w, table)
+	fmt.Fprint(w, table)
 	if len(o.Warnings) > 0 {
 		fmt.Fprintln(w)
 	}
