@@ -318,3 +318,39 @@ func TestTheFilesOwnTimes(t *testing.T) {
 		t.Errorf("notes: %q", d.Notes)
 	}
 }
+
+func TestATracesDatasetIsItsPlan(t *testing.T) {
+	path := file(t, "trace.jsonl", `{"chat_id": 1, "parent_chat_id": -1, "timestamp": 0, "input_length": 40, "output_length": 9, "type": "text", "turn": 1, "hash_ids": [1, 2, 3]}
+{"chat_id": 2, "parent_chat_id": -1, "timestamp": 1, "input_length": 30, "output_length": 9, "type": "text", "turn": 1, "hash_ids": [4, 5]}
+{"chat_id": 3, "parent_chat_id": 1, "timestamp": 2, "input_length": 64, "output_length": 9, "type": "text", "turn": 2, "hash_ids": [1, 2, 3, 6]}
+`)
+	trace, err := loadmodel.OpenTrace(path, loadmodel.TraceOptions{Seed: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	traced := &Plan{Trace: trace, Seed: 1}
+	d := opened(t, writtenFile(t, traced), DatasetOptions{})
+	type sent struct {
+		Session, Scenario string
+		Due               time.Duration
+		Turn              int
+		Body              string
+	}
+	all := func(p *Plan) (all []sent) {
+		for _, s := range collect(t, p) {
+			_, first, err := p.converse(s)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, sent{s.ID, s.Scenario, s.Due, s.Before + 1, string(first.body)})
+		}
+		return all
+	}
+	want := all(traced)
+	if want[2].Session == "" || want[2].Turn != 2 {
+		t.Fatalf("the trace has no session with a second turn: %+v", want[2])
+	}
+	if diff := cmp.Diff(want, all(&Plan{Model: &loadmodel.Model{}, Dataset: d, Seed: 9})); diff != "" {
+		t.Error(diff)
+	}
+}

@@ -3,7 +3,6 @@ package generator
 import (
 	"github.com/cespare/xxhash/v2"
 
-	"weir/generator/corpus"
 	"weir/proxy/wire"
 )
 
@@ -12,7 +11,7 @@ import (
 type prefixes struct {
 	groups map[int]int      // tokens of each shared prefix's group
 	blocks map[int64]uint64 // a trace's blocks: a bit for each of 64 ids
-	said   seenSet          // hashes of prompts of a dataset, up to the end of each message
+	said   seenSet          // hashes of prompts of a dataset, up to the end of each stretch
 }
 
 // held is how many tokens of a turn's prompt the cache would hold, and lets it
@@ -56,8 +55,12 @@ func (p *prefixes) begun(blocks []int64) int {
 	return begun
 }
 
-// quoted is of a prompt that stands in a dataset. It is compared message by
-// message: a message that only begins as another does counts as new.
+// stretch is how many bytes of a dataset's prompts are compared together: some
+// 128 tokens, which is what providers' caches count in.
+const stretch = 512
+
+// quoted is of a prompt that stands in a dataset. What was there before is held
+// by its share of the prompt's bytes.
 func (p *prefixes) quoted(s *Session, turn int) int {
 	said := &s.Messages[turn]
 	dialect := wire.Chat
@@ -68,37 +71,42 @@ func (p *prefixes) quoted(s *Session, turn int) int {
 	if wire.For(dialect).ParseRequest(&r, said.Body) != nil {
 		return 0
 	}
-	tok, _ := corpus.ForModel(s.Model)
-	c := &conversation{tok: tok}
 	h := xxhash.New()
-	held, whole := 0, true
-	note := func(tokens func() int, texts ...string) {
-		for _, t := range texts {
-			_, _ = h.WriteString(t) // it never fails
-			_, _ = h.Write([]byte{0})
-		}
-		if seen := p.said.add(h.Sum64()); seen && whole {
-			held += tokens()
-		} else {
-			whole = false
+	held, all, whole := 0, 0, true
+	note := func(text string) {
+		all += len(text)
+		for {
+			piece := text[:min(len(text), stretch)]
+			text = text[len(piece):]
+			_, _ = h.WriteString(piece) // it never fails
+			if len(text) == 0 {
+				_, _ = h.Write([]byte{0}) // an end is part of what is said
+			}
+			if whole = p.said.add(h.Sum64()) && whole; whole {
+				held += len(piece)
+			}
+			if len(text) == 0 {
+				return
+			}
 		}
 	}
 	for i := range r.Tools {
-		t := corpus.Tool(r.Tools[i])
-		note(func() int { return t.Count(tok) }, t.Name, t.Description, string(t.Parameters))
+		note(r.Tools[i].Name)
+		note(r.Tools[i].Description)
+		note(string(r.Tools[i].Parameters))
 	}
-	if r.System != "" {
-		note(func() int { return corpus.TokensPerMessage + tok.Count(r.System) }, "system", r.System)
-	}
+	note(r.System)
 	for i := range r.Messages {
 		m := &r.Messages[i]
-		texts := []string{string(m.Role)}
+		note(string(m.Role))
 		for _, part := range m.Parts {
-			texts = append(texts, part.Text, part.Name, part.Arguments, string(part.Raw))
+			note(part.Text)
+			note(part.Name)
+			note(part.Arguments)
+			note(string(part.Raw))
 		}
-		note(func() int { return c.countMessage(m) }, texts...)
 	}
-	return held
+	return int(int64(s.Turns[turn].Input) * int64(held) / int64(max(all, 1)))
 }
 
 // seenSet remembers the last half a million hashes at least, and twice as many

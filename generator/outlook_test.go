@@ -142,13 +142,22 @@ func TestPrefixReuseOfADataset(t *testing.T) {
 	line := func(messages ...string) string {
 		return fmt.Sprintf(`{"messages": [%s], "max_tokens": 1, "metadata": {"expected_input_tokens": 1000}}`, strings.Join(messages, ","))
 	}
-	system := `{"role":"system","content":"` + strings.Repeat("be kind ", 50) + `"}` // 101 tokens, and 4 of the message
-	user := func(text string) string { return `{"role":"user","content":"` + text + `"}` }
-	path := file(t, "set.jsonl", line(system, user("one"))+"\n"+line(system, user("two"))+"\n"+line(user("two"))+"\n"+line(system, user("two"), `{"role":"assistant","content":"x"}`, user("three")))
+	system := `{"role":"system","content":"` + strings.Repeat("be kind ", 100) + `"}` // 800 bytes
+	user := func(text string) string { return `{"role":"user","content":"` + strings.Repeat(text, 200) + `"}` }
+	path := file(t, "set.jsonl", strings.Join([]string{
+		line(system, user("one ")),
+		line(system, user("two ")), // 800 of 1,604 bytes, and the role
+		line(user("two ")),         // begins otherwise
+		line(system, user("two "), `{"role":"assistant","content":"x"}`, user("one ")),     // all but 800 and 10
+		line(`{"role":"system","content":"` + strings.Repeat("be kind ", 64) + `or not"}`), // 512 of 518
+	}, "\n"))
 	o := foresee(t, &Plan{Model: &loadmodel.Model{}, Dataset: opened(t, path, DatasetOptions{QPS: 1})}, OutlookOptions{})
-	// The system prompt twice, and once also the question behind it.
-	if want := int64(105 + 105 + 5); o.Held < want-4 || o.Held > want+4 {
-		t.Errorf("%d tokens held, want about %d", o.Held, want)
+	want := 0
+	for _, part := range [][2]int{{804, 1604}, {1604, 2418}, {512, 518}} {
+		want += 1000 * part[0] / part[1]
+	}
+	if o.Held != int64(want) {
+		t.Errorf("%d tokens held, want %d", o.Held, want)
 	}
 }
 
