@@ -6,8 +6,8 @@ import (
 	"weir/proxy/wire"
 )
 
-// prefixes are what a perfect prefix cache would hold: everything that was ever
-// said to it, and answered, from a prompt's first token on.
+// prefixes are what a model's perfect prefix cache would hold: everything that
+// was ever said to it, and answered, from a prompt's first token on.
 type prefixes struct {
 	groups map[int]int      // tokens of each shared prefix's group
 	blocks map[int64]uint64 // a trace's blocks: a bit for each of 64 ids
@@ -27,9 +27,6 @@ func (p *prefixes) held(s *Session, turn int) int {
 	}
 	held := 0
 	if s.Prefix.Tokens > 0 {
-		if p.groups == nil {
-			p.groups = map[int]int{}
-		}
 		held = p.groups[s.Prefix.Group]
 		p.groups[s.Prefix.Group] = s.Prefix.Tokens
 	}
@@ -41,9 +38,6 @@ func (p *prefixes) held(s *Session, turn int) int {
 
 // begun is how many blocks, from the first on, were there before.
 func (p *prefixes) begun(blocks []int64) int {
-	if p.blocks == nil {
-		p.blocks = map[int64]uint64{}
-	}
 	begun, whole := 0, true
 	for _, id := range blocks {
 		at, bit := id>>6, uint64(1)<<(id&63)
@@ -73,37 +67,31 @@ func (p *prefixes) quoted(s *Session, turn int) int {
 	}
 	h := xxhash.New()
 	held, all, whole := 0, 0, true
-	note := func(text string) {
-		all += len(text)
-		for {
+	// What a text is, and that it has an end, is part of what is said.
+	note := func(what, text string) {
+		_, _ = h.WriteString(what + "\x00") // it never fails
+		for all += len(text); len(text) > 0; {
 			piece := text[:min(len(text), stretch)]
 			text = text[len(piece):]
-			_, _ = h.WriteString(piece) // it never fails
-			if len(text) == 0 {
-				_, _ = h.Write([]byte{0}) // an end is part of what is said
-			}
+			_, _ = h.WriteString(piece)
 			if whole = p.said.add(h.Sum64()) && whole; whole {
 				held += len(piece)
-			}
-			if len(text) == 0 {
-				return
 			}
 		}
 	}
 	for i := range r.Tools {
-		note(r.Tools[i].Name)
-		note(r.Tools[i].Description)
-		note(string(r.Tools[i].Parameters))
+		note("tool", r.Tools[i].Name)
+		note("description", r.Tools[i].Description)
+		note("parameters", string(r.Tools[i].Parameters))
 	}
-	note(r.System)
+	note("system", r.System)
 	for i := range r.Messages {
 		m := &r.Messages[i]
-		note(string(m.Role))
 		for _, part := range m.Parts {
-			note(part.Text)
-			note(part.Name)
-			note(part.Arguments)
-			note(string(part.Raw))
+			note(string(m.Role), part.Text)
+			note("name", part.Name)
+			note("arguments", part.Arguments)
+			note("raw", string(part.Raw))
 		}
 	}
 	return int(int64(s.Turns[turn].Input) * int64(held) / int64(max(all, 1)))

@@ -146,14 +146,14 @@ func TestPrefixReuseOfADataset(t *testing.T) {
 	user := func(text string) string { return `{"role":"user","content":"` + strings.Repeat(text, 200) + `"}` }
 	path := file(t, "set.jsonl", strings.Join([]string{
 		line(system, user("one ")),
-		line(system, user("two ")), // 800 of 1,604 bytes, and the role
+		line(system, user("two ")), // 800 of 1,600 bytes
 		line(user("two ")),         // begins otherwise
-		line(system, user("two "), `{"role":"assistant","content":"x"}`, user("one ")),     // all but 800 and 10
+		line(system, user("two "), `{"role":"assistant","content":"x"}`, user("one ")),     // all but the last 801
 		line(`{"role":"system","content":"` + strings.Repeat("be kind ", 64) + `or not"}`), // 512 of 518
 	}, "\n"))
 	o := foresee(t, &Plan{Model: &loadmodel.Model{}, Dataset: opened(t, path, DatasetOptions{QPS: 1})}, OutlookOptions{})
 	want := 0
-	for _, part := range [][2]int{{804, 1604}, {1604, 2418}, {512, 518}} {
+	for _, part := range [][2]int{{800, 1600}, {1600, 2401}, {512, 518}} {
 		want += 1000 * part[0] / part[1]
 	}
 	if o.Held != int64(want) {
