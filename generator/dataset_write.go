@@ -15,17 +15,28 @@ import (
 	"weir/proxy/wire"
 )
 
-// WriteDataset writes the plan as JSON Lines with the prompts in full, one
-// request a line, a session's lines together; `weir load` of it sends what it
-// would send of the plan. The same plan and seed give the same bytes. It holds
-// one session at a time, and ends early with ctx's error.
-func WriteDataset(ctx context.Context, w io.Writer, p *Plan) error {
+// Writable says why a plan cannot be written as a dataset; nil when it can.
+func (p *Plan) Writable() error {
+	if p.closedLoop() {
+		return errors.New("a closed loop (concurrency) sends as fast as it is answered, so what it sends cannot be written down before; give target_qps in its place")
+	}
 	if p.Model != nil {
 		for _, name := range slices.Concat(steering, written) {
 			if p.Model.ExtraBody[name] != nil {
 				return fmt.Errorf("extra_body: %q means something of its own in a dataset's line; leave it out, or send the model itself", name)
 			}
 		}
+	}
+	return nil
+}
+
+// WriteDataset writes the plan as JSON Lines with the prompts in full, one
+// request a line, a session's lines together; `weir load` of it sends what it
+// would send of the plan. The same plan and seed give the same bytes. It holds
+// one session at a time, and ends early with ctx's error.
+func WriteDataset(ctx context.Context, w io.Writer, p *Plan) error {
+	if err := p.Writable(); err != nil {
+		return err
 	}
 	out := bufio.NewWriterSize(w, 256<<10)
 	weights := p.weights()

@@ -83,7 +83,7 @@ func Foresee(ctx context.Context, p *Plan, options OutlookOptions) *Outlook {
 	for _, name := range p.scenarios() {
 		f.scenario(name)
 	}
-	for s, err := range p.Sessions() {
+	for s, err := range p.foreseen(options.Latency) {
 		if err == nil && ctx.Err() != nil {
 			break
 		}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"math"
 	"os"
 	"path/filepath"
@@ -85,6 +86,22 @@ func TestCallsInFlight(t *testing.T) {
 	}
 	if diff := cmp.Diff([]int{50, 60, 70}, at); diff != "" || o.Most != 1 {
 		t.Errorf("seconds in which turns start: %s, at most %d in flight", diff, o.Most)
+	}
+}
+
+func TestAClosedLoopGoesAsFastAsItIsAnswered(t *testing.T) {
+	m := decode(t, `{"load_model": {"name": "m", "concurrency": 4, "duration_seconds": 100, "scenarios": [
+  {"id": "a", "weight": 1, "input_tokens": 10, "output_tokens": 101}]}}`)
+	p := &Plan{Model: m, Seed: 1}
+	o := foresee(t, p, OutlookOptions{Latency: Latency{TTFT: 495 * time.Millisecond, TPOT: 15 * time.Millisecond, Known: true}})
+	if o.Requests != 200 || o.Most != 4 { // 4 places, each call 1.995 s and 5 ms of the client's
+		t.Errorf("%d requests, %d at once; want 200 and 4", o.Requests, o.Most)
+	}
+	if o := Foresee(t.Context(), p, OutlookOptions{}); o.Problem == nil || !strings.Contains(o.Problem.Error(), "--latency") {
+		t.Errorf("without a latency: %v", o.Problem)
+	}
+	if err := WriteDataset(t.Context(), io.Discard, p); err == nil || !strings.Contains(err.Error(), "target_qps") {
+		t.Errorf("as a dataset: %v", err)
 	}
 }
 

@@ -145,7 +145,9 @@ func (f *foresight) warnBiases() {
 		f.note("simple_tasks", "", v, simpleLimit, "simple tasks: %.0f%% are plain questions under %d tokens with answers up to %d, without tools, documents, code or history; of recorded chat traffic at most 42%%",
 			100*v, simplePrompt, simpleAnswer)
 	}
-	f.warnSteady()
+	if !f.plan.closedLoop() {
+		f.warnSteady()
+	}
 }
 
 // warnSteady is of a rate that is too even to be real.

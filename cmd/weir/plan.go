@@ -66,12 +66,17 @@ func (a *app) runPlan(ctx context.Context, file string, f planFlags, given func(
 		return usage(err)
 	case f.dataset == "-" && f.json:
 		return usagef("plan: --json and --dataset - would both be written to the standard output; name a file for the dataset")
-	case f.dataset != "" && isSameFile(f.dataset, file):
+	case f.dataset != "" && f.dataset != "-" && isSameFile(f.dataset, file):
 		return usagef("--dataset %s: is the file that is read; name another", f.dataset)
 	}
 	plan, err := a.readPlan(file, f.loadFlags, given)
 	if err != nil {
 		return err
+	}
+	if f.dataset != "" {
+		if err := plan.Writable(); err != nil {
+			return usage(fmt.Errorf("--dataset: %w", err))
+		}
 	}
 	o := generator.Foresee(ctx, plan, options)
 	switch {
