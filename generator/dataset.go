@@ -33,6 +33,7 @@ type Dataset struct {
 
 	options  DatasetOptions
 	dialects []dialect
+	weights  map[string]float64 // of scenarios, where lines give them
 }
 
 // DatasetOptions say how a dataset is read. The zero value reads all of it, in
@@ -76,6 +77,7 @@ type talk struct {
 	weight   float64 // the scenario's share in its model; 0 when not said
 	at       time.Duration
 	timed    bool
+	before   int // turns of the session that went before at times of their own
 	turns    []Turn
 	said     []Said
 	place    string // in the file, for errors
@@ -108,6 +110,7 @@ const mostScenarios = 1000
 // survey reads the file through and counts.
 func (d *Dataset) survey() error {
 	untimed, back := 0, 0
+	d.weights = map[string]float64{}
 	for t, err := range d.talks() {
 		if err != nil {
 			return err
@@ -122,6 +125,9 @@ func (d *Dataset) survey() error {
 		}
 		if k := (dialect{t.api, t.model, t.stream}); len(d.dialects) < mostScenarios && !slices.Contains(d.dialects, k) {
 			d.dialects = append(d.dialects, k)
+		}
+		if t.weight > 0 {
+			d.weights[t.scenario] = t.weight
 		}
 		switch {
 		case !t.timed:
@@ -141,7 +147,7 @@ func (d *Dataset) survey() error {
 		return d.problem("its lines say no times (at_ms); say how fast to send them: --qps 5, or --for 10m")
 	}
 	if back > 0 && !d.retimed() {
-		d.Notes = append(d.Notes, fmt.Sprintf("%d of %d sessions go back in time: each starts with the one before it", back, d.Sessions))
+		d.Notes = append(d.Notes, fmt.Sprintf("%d of %d sessions go back in time: each starts with the one before it; sort the lines by at_ms", back, d.Sessions))
 	}
 	return nil
 }
@@ -219,7 +225,7 @@ func (d *Dataset) sessions(p *Plan) iter.Seq2[Session, error] {
 				return
 			}
 			s := Session{Index: n, ID: t.session, Scenario: t.scenario, WarmUp: t.warmUp, API: t.api, Model: t.model, Stream: t.stream,
-				Turns: t.turns, Messages: t.said}
+				Before: t.before, Turns: t.turns, Messages: t.said}
 			if t.warmUp {
 				warm++
 				s.Index = -warm
@@ -305,13 +311,7 @@ func sniffDataset(path string) string {
 
 // ownScenario is the scenario of lines that name none: the file's name.
 func (d *Dataset) ownScenario() string {
-	name := strings.TrimSuffix(filepath.Base(d.Path), filepath.Ext(d.Path))
-	return strings.Map(func(r rune) rune {
-		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '_' || r == '.' || r == '-' {
-			return r
-		}
-		return '-'
-	}, strings.ToLower(name))
+	return scenarioName(strings.TrimSuffix(filepath.Base(d.Path), filepath.Ext(d.Path)))
 }
 
 // open opens the file, with an error that says what to do.

@@ -9,7 +9,9 @@ import (
 	"io"
 	"iter"
 	"math"
+	"strings"
 	"time"
+	"unicode"
 
 	"weir/generator/corpus"
 	"weir/proxy/wire"
@@ -34,7 +36,7 @@ type datasetLine struct {
 	AtMS      *float64        `json:"at_ms"`
 	Session   json.RawMessage `json:"session_id"` // a string, or a number
 	Turn      int             `json:"turn"`
-	ThinkMS   float64         `json:"think_ms"`
+	ThinkMS   *float64        `json:"think_ms"`
 	API       wire.API        `json:"api"`
 
 	CustomID string          `json:"custom_id"`
@@ -75,12 +77,11 @@ func (d *Dataset) lines() iter.Seq2[talk, error] {
 				break
 			}
 			place := fmt.Sprintf("dataset %s:%d", d.Path, lines.number)
-			t, turn, err := d.line(text)
+			t, turn, follows, err := d.line(text)
 			t.place = place
-			// A first turn begins a session, whatever the one before was called.
-			more := t.session != "" && t.session == open.session && turn != 1
+			more := follows && t.session != "" && t.session == open.session
 			if err == nil {
-				err = follows(&open, &t, turn, more)
+				err = check(&open, &t, turn, more)
 			}
 			if err != nil {
 				yield(talk{}, fmt.Errorf("%s: %w", place, err))
@@ -102,14 +103,17 @@ func (d *Dataset) lines() iter.Seq2[talk, error] {
 	}
 }
 
-// follows checks that a line may follow the session before it; more says that it
-// goes on with it.
-func follows(open, t *talk, turn int, more bool) error {
-	switch want := len(open.turns) + 1; {
+// check checks that a line may stand behind the session before it; more says
+// that it goes on with it. Only a line with a time of its own may begin with a
+// later turn.
+func check(open, t *talk, turn int, more bool) error {
+	switch want := open.before + len(open.turns) + 1; {
 	case more && turn != 0 && turn != want:
 		return fmt.Errorf("turn %d of session %s, and the line before is its turn %d; let its turns stand together, in their order", turn, t.session, want-1)
-	case !more && turn > 1:
+	case !more && turn > 1 && !t.timed:
 		return fmt.Errorf("turn %d of session %s does not follow its turn %d; let a session's lines stand together, in their order", turn, t.session, turn-1)
+	case !more && t.before > 0 && len(t.session) == 0:
+		return fmt.Errorf("turn %d: of which session_id?", turn)
 	case !more && t.said[0].Live:
 		return fmt.Errorf(`"history": "live" is of a later turn, and this is a session's first`)
 	case more && (t.api != open.api || t.model != open.model || t.stream != open.stream || t.scenario != open.scenario):
@@ -121,33 +125,39 @@ func follows(open, t *talk, turn int, more bool) error {
 	return nil
 }
 
-// line reads one line as a session of one turn, and the turn's number, 0 when
-// it says none.
-func (d *Dataset) line(text []byte) (t talk, turn int, err error) {
+// line reads one line as a session of one turn; the turn's number, 0 when it says
+// none; and whether it is sent after the answer to the turn before it, as a later
+// turn is that has a think time, or no time of its own.
+func (d *Dataset) line(text []byte) (t talk, turn int, follows bool, err error) {
 	var l datasetLine
 	if err := json.Unmarshal(text, &l); err != nil {
-		return t, 0, lineProblem(err)
+		return t, 0, false, lineProblem(err)
 	}
 	if l.Body != nil && l.Messages == nil {
 		t, err = d.batchLine(&l)
-		return t, 0, err
+		return t, 0, false, err
 	}
 	var meta lineMetadata
 	_ = json.Unmarshal(l.Metadata, &meta) // it may be anything: what fits is taken
 	switch {
 	case l.Messages == nil:
-		return t, 0, errors.New(`no messages; want {"messages": […], …}, one request a line`)
+		return t, 0, false, errors.New(`no messages; want {"messages": […], …}, one request a line`)
 	case l.AtMS != nil && !(*l.AtMS >= 0 && *l.AtMS < maxMS):
-		return t, 0, fmt.Errorf("at_ms %g: want milliseconds since the start, 0 or more", *l.AtMS)
-	case !(l.ThinkMS >= 0 && l.ThinkMS < maxMS):
-		return t, 0, fmt.Errorf("think_ms %g: want milliseconds, 0 or more", l.ThinkMS)
+		return t, 0, false, fmt.Errorf("at_ms %g: want milliseconds since the start, 0 or more", *l.AtMS)
+	case l.ThinkMS != nil && !(*l.ThinkMS >= 0 && *l.ThinkMS < maxMS):
+		return t, 0, false, fmt.Errorf("think_ms %g: want milliseconds, 0 or more", *l.ThinkMS)
+	case l.Turn < 0:
+		return t, 0, false, fmt.Errorf("turn %d: want 1 or more", l.Turn)
 	case l.MaxTokens < 0 || l.MaxNewer < 0:
-		return t, 0, errors.New("max_tokens: want 1 or more")
+		return t, 0, false, errors.New("max_tokens: want 1 or more")
 	case l.API != "" && wire.For(l.API) == nil:
-		return t, 0, fmt.Errorf("api %q: want chat, responses, messages, gemini or completions", l.API)
+		return t, 0, false, fmt.Errorf("api %q: want chat, responses, messages, gemini or completions", l.API)
 	}
 	t = d.talk(l.Scenario, l.API, l.Model, l.Stream)
 	t.warmUp, t.weight, t.session = meta.WarmUp, meta.Weight, idOf(l.Session)
+	if !nameable(t.scenario) || !nameable(t.session) {
+		return t, 0, false, fmt.Errorf("scenario_id and session_id: want at most %d bytes without control characters: they are sent as headers", longestName)
+	}
 	if l.AtMS != nil {
 		t.timed, t.at = true, fromMS(*l.AtMS)
 	}
@@ -158,19 +168,26 @@ func (d *Dataset) line(text []byte) (t talk, turn int, err error) {
 	if input <= 0 || said.Live {
 		var r wire.Request
 		if err := wire.For(wire.Chat).ParseRequest(&r, said.Body); err != nil {
-			return t, 0, err
+			return t, 0, false, err
 		}
 		if said.Live {
 			if err := onlyUser(&r); err != nil {
-				return t, 0, err
+				return t, 0, false, err
 			}
 		}
 		if input <= 0 {
 			input = d.count(&r, t.model)
 		}
 	}
-	t.turns, t.said = []Turn{{Input: input, Output: output, Think: fromMS(l.ThinkMS)}}, []Said{said}
-	return t, l.Turn, nil
+	follows = l.Turn != 1 && (l.ThinkMS != nil || l.AtMS == nil || said.Live)
+	if !follows {
+		t.before = max(l.Turn-1, 0)
+	}
+	t.turns, t.said = []Turn{{Input: input, Output: output}}, []Said{said}
+	if l.ThinkMS != nil {
+		t.turns[0].Think = fromMS(*l.ThinkMS)
+	}
+	return t, l.Turn, follows, nil
 }
 
 // batchLine reads a line of an OpenAI batch file. Its body reaches the endpoint
@@ -193,7 +210,7 @@ func (d *Dataset) batchLine(l *datasetLine) (t talk, err error) {
 		stream = &r.Stream
 	}
 	t = d.talk(l.Scenario, api, r.Model, stream)
-	t.turns = []Turn{{Input: d.count(&r, t.model), Output: int(r.MaxTokens.N)}}
+	t.turns = []Turn{{Input: d.count(&r, t.model), Output: int(max(r.MaxTokens.N, 0))}}
 	t.said = []Said{{Body: bytes.Clone(l.Body), Raw: true}}
 	return t, nil
 }
@@ -254,6 +271,13 @@ func idOf(raw json.RawMessage) string {
 		return ""
 	}
 	return string(raw)
+}
+
+const longestName = 256
+
+// nameable says whether a name can stand in a header.
+func nameable(name string) bool {
+	return len(name) <= longestName && !strings.ContainsFunc(name, unicode.IsControl)
 }
 
 // lineProblem says what is wrong with a line's JSON.

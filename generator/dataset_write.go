@@ -15,17 +15,28 @@ import (
 	"weir/proxy/wire"
 )
 
-// WriteDataset writes the plan as JSON Lines with the prompts in full, one
-// request a line, a session's lines together; `weir load` of it sends what it
-// would send of the plan. The same plan and seed give the same bytes. It holds
-// one session at a time, and ends early with ctx's error.
-func WriteDataset(ctx context.Context, w io.Writer, p *Plan) error {
+// Writable says why a plan cannot be written as a dataset; nil when it can.
+func (p *Plan) Writable() error {
+	if p.closed() {
+		return errors.New("a closed loop (concurrency) sends as fast as it is answered, so what it sends cannot be written down before; give target_qps in its place")
+	}
 	if p.Model != nil {
 		for _, name := range slices.Concat(steering, written) {
 			if p.Model.ExtraBody[name] != nil {
 				return fmt.Errorf("extra_body: %q means something of its own in a dataset's line; leave it out, or send the model itself", name)
 			}
 		}
+	}
+	return nil
+}
+
+// WriteDataset writes the plan as JSON Lines with the prompts in full, one
+// request a line, a session's lines together; `weir load` of it sends what it
+// would send of the plan. The same plan and seed give the same bytes. It holds
+// one session at a time, and ends early with ctx's error.
+func WriteDataset(ctx context.Context, w io.Writer, p *Plan) error {
+	if err := p.Writable(); err != nil {
+		return err
 	}
 	out := bufio.NewWriterSize(w, 256<<10)
 	weights := p.weights()
@@ -55,8 +66,11 @@ func WriteDataset(ctx context.Context, w io.Writer, p *Plan) error {
 
 // weights are the scenarios' shares of requests, where a model gives them.
 func (p *Plan) weights() map[string]float64 {
+	if p.Dataset != nil {
+		return p.Dataset.weights
+	}
 	all := map[string]float64{}
-	if p.Trace == nil && p.Dataset == nil {
+	if p.Trace == nil {
 		for i := range p.Model.Scenarios {
 			all[p.Model.Scenarios[i].ID] = p.Model.Scenarios[i].Weight
 		}
@@ -110,7 +124,7 @@ func (c *conversation) datasetLine(turn int, weight float64) ([]byte, error) {
 	}
 	if c.ID != "" {
 		l.set("session_id", c.ID)
-		l.set("turn", turn+1)
+		l.set("turn", c.Before+turn+1)
 	}
 	if turn > 0 {
 		l.raw("think_ms", inMS(c.Turns[turn].Think))

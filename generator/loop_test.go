@@ -88,10 +88,19 @@ func TestUsersOfShardsPlayTheSessionsOfTheWholeLoop(t *testing.T) {
 func TestALoopOfAnAssumedLatencyIsTheOneThatIsPlayed(t *testing.T) {
 	const takes = 3 * time.Second
 	want := map[string]int{} // turns by session
-	p := &Plan{Model: decode(t, loop), Seed: 1, Assumed: Latency{TTFT: takes, Known: true}}
+	p := &Plan{Model: decode(t, loop), Seed: 1}
+	told := func() (all []Session) {
+		for s, err := range p.foreseen(Latency{TTFT: takes, Known: true}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, s)
+		}
+		return all
+	}
 	total, sharded := 0, 0
 	var last time.Duration
-	for _, s := range collect(t, p) {
+	for _, s := range told() {
 		if s.Due < last || s.WarmUp != (s.Due < 20*time.Second) {
 			t.Errorf("session %d is due at %s, after one of %s; warm-up: %v", s.Index, s.Due, last, s.WarmUp)
 		}
@@ -103,7 +112,7 @@ func TestALoopOfAnAssumedLatencyIsTheOneThatIsPlayed(t *testing.T) {
 	}
 	for i := range 2 {
 		p.Shard = Shard{i, 2}
-		for _, s := range collect(t, p) {
+		for _, s := range told() {
 			sharded += len(s.Turns)
 		}
 	}

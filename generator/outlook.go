@@ -30,7 +30,7 @@ type Outlook struct {
 	Moments  []Moment // one after the other, each Every long
 
 	Latency  Latency       // as stated; the next three are absent without one
-	InFlight float64       // calls at once, on average over the plan's length
+	InFlight float64       // calls at once, on average until the last answer
 	MostAt   time.Duration // when the most calls are in flight
 	Most     int
 
@@ -77,13 +77,13 @@ type OutlookOptions struct {
 func Foresee(ctx context.Context, p *Plan, options OutlookOptions) *Outlook {
 	f := &foresight{
 		Outlook: &Outlook{Seed: p.Seed, Length: p.Length(), Latency: options.Latency}, plan: p, prices: options.Prices,
-		scenarios: map[string]*gathered{}, flight: flight{latency: options.Latency}, unpriced: map[string]int{},
+		scenarios: map[string]*gathered{}, flight: flight{latency: options.Latency}, unpriced: map[string]int{}, prefixes: map[string]*prefixes{},
 	}
 	f.flight.steady.from, f.flight.steady.to = p.rampEnd(), f.Length
 	for _, name := range p.scenarios() {
 		f.scenario(name)
 	}
-	for s, err := range p.Sessions() {
+	for s, err := range p.foreseen(options.Latency) {
 		if err == nil && ctx.Err() != nil {
 			break
 		}
@@ -112,7 +112,7 @@ type foresight struct {
 	prices    []Price
 	scenarios map[string]*gathered
 	order     []string
-	prefixes  prefixes
+	prefixes  map[string]*prefixes // by model
 	flight    flight
 	unpriced  map[string]int // requests by model
 }
@@ -152,11 +152,16 @@ func (f *foresight) add(s *Session) {
 		g = f.scenario(s.Scenario)
 		g.begin(s)
 	}
+	cache := f.prefixes[s.Model]
+	if cache == nil {
+		cache = &prefixes{groups: map[int]int{}, blocks: map[int64]uint64{}}
+		f.prefixes[s.Model] = cache
+	}
 	price := priceOf(f.prices, s.Model)
 	drawn := s.Turns
 	s.Turns = s.expected()
 	for i, t := range s.Turns {
-		held := f.prefixes.held(s, i)
+		held := cache.held(s, i)
 		f.Input += int64(t.Input)
 		f.Output += int64(t.Output)
 		f.Held += int64(held)

@@ -58,7 +58,8 @@ type flight struct {
 	latency Latency
 	ahead   happenings
 
-	now    int // calls in flight
+	last   time.Duration // what has happened
+	now    int           // calls in flight
 	most   int
 	mostAt time.Duration
 	busy   time.Duration
@@ -95,6 +96,7 @@ func (h *happenings) Pop() any {
 // its think time; where no latency is known, calls take no time.
 func (f *flight) add(s *Session) {
 	f.until(s.Due)
+	f.steady.add(s.Due)
 	at := s.Due
 	for i, t := range s.Turns {
 		if i > 0 {
@@ -119,6 +121,7 @@ func (f *flight) until(t time.Duration) {
 }
 
 func (f *flight) happen(h happening) {
+	f.last = h.at
 	if h.end {
 		f.now--
 		return
@@ -129,7 +132,6 @@ func (f *flight) happen(h happening) {
 	f.inSecond++
 	f.peak = max(f.peak, f.inSecond)
 	f.line.start(h.at)
-	f.steady.add(h.at)
 	if f.now++; f.now > f.most {
 		f.most, f.mostAt = f.now, h.at
 	}
@@ -144,8 +146,8 @@ func (f *flight) close(o *Outlook) {
 	o.Every, o.Moments = f.line.width(), f.line.moments
 	if f.latency.Known {
 		o.Most, o.MostAt = f.most, f.mostAt
-		if o.Length > 0 {
-			o.InFlight = f.busy.Seconds() / o.Length.Seconds()
+		if f.last > 0 {
+			o.InFlight = f.busy.Seconds() / f.last.Seconds()
 		}
 	}
 }
@@ -197,8 +199,8 @@ func (t *timeline) busy(from, to time.Duration) {
 	}
 }
 
-// steadiness tells how evenly requests start: the variance of their number in
-// windows of a minute, and of ten seconds, by its mean. Chance alone (Poisson)
+// steadiness tells how evenly sessions start (their turns come in clumps): the
+// variance of their number in windows of a minute, and of ten seconds, by its mean. Chance alone (Poisson)
 // gives 1. Windows lie between from and to; the last one, which may not be
 // whole, does not count.
 type steadiness struct {

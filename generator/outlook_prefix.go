@@ -3,14 +3,15 @@ package generator
 import (
 	"github.com/cespare/xxhash/v2"
 
-	"weir/generator/corpus"
 	"weir/proxy/wire"
 )
 
-// prefixes are what a perfect prefix cache would hold: everything that was ever
-// said to it, and answered, from a prompt's first token on.
+// prefixes are what a model's perfect prefix cache would hold: everything that
+// was ever said to it, and answered, from a prompt's first token on.
 type prefixes struct {
-	said seenSet // hashes of prompts of a dataset, up to the end of each message
+	groups map[int]int      // tokens of each shared prefix's group
+	blocks map[int64]uint64 // a trace's blocks: a bit for each of 64 ids
+	said   seenSet          // hashes of prompts of a dataset, up to the end of each stretch
 }
 
 // held is how many tokens of a turn's prompt the cache would hold, and lets it
@@ -24,11 +25,36 @@ func (p *prefixes) held(s *Session, turn int) int {
 	if s.Messages != nil {
 		return min(p.quoted(s, turn), input)
 	}
-	return 0
+	held := 0
+	if s.Prefix.Tokens > 0 {
+		held = p.groups[s.Prefix.Group]
+		p.groups[s.Prefix.Group] = s.Prefix.Tokens
+	}
+	if len(s.Blocks) > 0 {
+		held = max(held, p.begun(s.Blocks)*s.BlockTokens)
+	}
+	return min(held, input)
 }
 
-// quoted is of a prompt that stands in a dataset. It is compared message by
-// message: a message that only begins as another does counts as new.
+// begun is how many blocks, from the first on, were there before.
+func (p *prefixes) begun(blocks []int64) int {
+	begun, whole := 0, true
+	for _, id := range blocks {
+		at, bit := id>>6, uint64(1)<<(id&63)
+		if whole = whole && p.blocks[at]&bit != 0; whole {
+			begun++
+		}
+		p.blocks[at] |= bit
+	}
+	return begun
+}
+
+// stretch is how many bytes of a dataset's prompts are compared together: some
+// 128 tokens, which is what providers' caches count in.
+const stretch = 512
+
+// quoted is of a prompt that stands in a dataset. What was there before is held
+// by its share of the prompt's bytes.
 func (p *prefixes) quoted(s *Session, turn int) int {
 	said := &s.Messages[turn]
 	dialect := wire.Chat
@@ -39,37 +65,36 @@ func (p *prefixes) quoted(s *Session, turn int) int {
 	if wire.For(dialect).ParseRequest(&r, said.Body) != nil {
 		return 0
 	}
-	tok, _ := corpus.ForModel(s.Model)
-	c := &conversation{tok: tok}
 	h := xxhash.New()
-	held, whole := 0, true
-	note := func(tokens func() int, texts ...string) {
-		for _, t := range texts {
-			_, _ = h.WriteString(t) // it never fails
-			_, _ = h.Write([]byte{0})
-		}
-		if seen := p.said.add(h.Sum64()); seen && whole {
-			held += tokens()
-		} else {
-			whole = false
+	held, all, whole := 0, 0, true
+	// What a text is, and that it has an end, is part of what is said.
+	note := func(what, text string) {
+		_, _ = h.WriteString(what + "\x00") // it never fails
+		for all += len(text); len(text) > 0; {
+			piece := text[:min(len(text), stretch)]
+			text = text[len(piece):]
+			_, _ = h.WriteString(piece)
+			if whole = p.said.add(h.Sum64()) && whole; whole {
+				held += len(piece)
+			}
 		}
 	}
 	for i := range r.Tools {
-		t := corpus.Tool(r.Tools[i])
-		note(func() int { return t.Count(tok) }, t.Name, t.Description, string(t.Parameters))
+		note("tool", r.Tools[i].Name)
+		note("description", r.Tools[i].Description)
+		note("parameters", string(r.Tools[i].Parameters))
 	}
-	if r.System != "" {
-		note(func() int { return corpus.TokensPerMessage + tok.Count(r.System) }, "system", r.System)
-	}
+	note("system", r.System)
 	for i := range r.Messages {
 		m := &r.Messages[i]
-		texts := []string{string(m.Role)}
 		for _, part := range m.Parts {
-			texts = append(texts, part.Text, part.Name, part.Arguments, string(part.Raw))
+			note(string(m.Role), part.Text)
+			note("name", part.Name)
+			note("arguments", part.Arguments)
+			note("raw", string(part.Raw))
 		}
-		note(func() int { return c.countMessage(m) }, texts...)
 	}
-	return held
+	return int(int64(s.Turns[turn].Input) * int64(held) / int64(max(all, 1)))
 }
 
 // seenSet remembers the last half a million hashes at least, and twice as many

@@ -56,7 +56,7 @@ type biases struct {
 // add counts a turn. Its Input is as it will be; drawn is as it was drawn.
 func (b *biases) add(s *Session, turn, held, drawn int) {
 	t := s.Turns[turn]
-	history := turn > 0 || s.Flattened > 1 || 2*held >= t.Input
+	history := turn > 0 || s.Before > 0 || s.Flattened > 1 || 2*held >= t.Input
 	tasked := s.Tools > 0 || s.Corpus != "" && s.Corpus != "prose"
 	b.short += b2i(t.Input < shortPrompt)
 	b.history += b2i(history)
@@ -112,11 +112,15 @@ func (f *foresight) warn() {
 	}
 	for _, name := range slices.SortedFunc(maps.Keys(f.unpriced), cmp.Compare[string]) {
 		if len(f.prices) > 0 {
-			f.note("no_price", "", float64(f.unpriced[name]), 0, "no price for model %q: %s not in the cost; give it with --price", name, count(f.unpriced[name], "request is", "requests are"))
+			asked := fmt.Sprintf("for model %q", name)
+			if name == "" {
+				asked = "where no model is named (* is any)"
+			}
+			f.note("no_price", "", float64(f.unpriced[name]), 0, "no price %s: %s not in the cost; give it with --price", asked, count(f.unpriced[name], "request is", "requests are"))
 		}
 	}
 	if f.Unlimited > 0 {
-		f.note("no_output_limit", "", float64(f.Unlimited), 0, "%s no max_tokens: what they may generate is in no sum", count(f.Unlimited, "request sets", "requests set"))
+		f.note("no_output_limit", "", float64(f.Unlimited), 0, "%s no max_tokens: what may be generated is in no sum", count(f.Unlimited, "request sets", "requests set"))
 	}
 }
 
@@ -141,7 +145,9 @@ func (f *foresight) warnBiases() {
 		f.note("simple_tasks", "", v, simpleLimit, "simple tasks: %.0f%% are plain questions under %d tokens with answers up to %d, without tools, documents, code or history; of recorded chat traffic at most 42%%",
 			100*v, simplePrompt, simpleAnswer)
 	}
-	f.warnSteady()
+	if !f.plan.closed() {
+		f.warnSteady()
+	}
 }
 
 // warnSteady is of a rate that is too even to be real.
@@ -152,7 +158,7 @@ func (f *foresight) warnSteady() {
 			continue
 		}
 		if d < steadyLimit {
-			f.note("constant_rate", "", d, steadyLimit, "constant rate: starts by %s vary as chance does (variance/mean %.1f); recorded traffic drifts (%s)",
+			f.note("constant_rate", "", d, steadyLimit, "constant rate: session starts by %s vary as chance does (variance/mean %.1f); recorded traffic drifts (%s)",
 				windowLengths[i].Round(time.Second), d, [...]string{"2.9 to 20.6", "2.1 to 4.0"}[i])
 		}
 		return
@@ -178,9 +184,9 @@ func (f *foresight) warnScenario(g *gathered) {
 	case n == 0:
 		note("no_requests", 0, 1, "no request of it is in this plan; let it run longer, or raise its weight")
 	case n < enoughForP95:
-		note("few_for_p95", float64(n), enoughForP95, "%s too few for its p95, which wants %d, and its p99 (%d); let it run %.1f times longer for the p95", count(n, "request is", "requests are"), enoughForP95, enoughForP99, enoughForP95/float64(n))
+		note("few_for_p95", float64(n), enoughForP95, "%s too few for its p95, which wants %d, and its p99 (%d); let it run %.3g times longer for the p95", count(n, "request is", "requests are"), enoughForP95, enoughForP99, enoughForP95/float64(n))
 	case n < enoughForP99:
-		note("few_for_p99", float64(n), enoughForP99, "%d requests are too few for its p99, which wants %d; let it run %.1f times longer", n, enoughForP99, enoughForP99/float64(n))
+		note("few_for_p99", float64(n), enoughForP99, "%d requests are too few for its p99, which wants %d; let it run %.3g times longer", n, enoughForP99, enoughForP99/float64(n))
 	}
 	if later := float64(g.later); later > 0 {
 		if v := float64(g.noThink) / later; v > noThinkLimit {

@@ -28,10 +28,6 @@ type Plan struct {
 	Dataset *Dataset
 	Seed    uint64
 	Shard   Shard // the part that is sent; zero: all of it
-
-	// Assumed is what calls are taken to take where a closed loop is to be told
-	// before it is sent, which is impossible without.
-	Assumed Latency
 }
 
 // Session is one planned session: one request, or several of which each
@@ -113,13 +109,8 @@ func mix(x uint64) uint64 {
 // Sessions gives the plan in the order of the sessions' starts. Each session's
 // choices come from the run's seed and its own index alone. An error ends the
 // plan: of a trace that cannot be read on, or a model that is a closed loop,
-// whose sessions start when those before them end, unless a latency is assumed.
-func (p *Plan) Sessions() iter.Seq2[Session, error] {
-	if p.closed() && p.Assumed.Known {
-		return p.assumedLoop()
-	}
-	return p.Shard.of(p.all())
-}
+// whose sessions start when those before them end.
+func (p *Plan) Sessions() iter.Seq2[Session, error] { return p.Shard.of(p.all()) }
 
 // all are the sessions of all shards.
 func (p *Plan) all() iter.Seq2[Session, error] {

@@ -38,7 +38,9 @@ func (c *conversation) recite(turn int) error {
 	if err := wire.For(dialect).ParseRequest(&r, said.Body); err != nil {
 		return fmt.Errorf("scenario %q, session %d, turn %d: %w", c.Scenario, c.Index, turn+1, err)
 	}
-	c.counted = c.countRequest(&r)
+	if c.counted = min(c.Turns[turn].Input, len(said.Body)); len(c.Turns) > 1 && c.live() {
+		c.counted = c.countRequest(&r) // the next turns are cut by it
+	}
 	c.request = wire.Request{System: r.System, Messages: r.Messages, Tools: r.Tools, Extra: map[string]json.RawMessage{}}
 	c.shape()
 	switch {

@@ -22,13 +22,17 @@ func (p *Plan) traceScenario() (*loadmodel.Model, *loadmodel.Scenario) {
 	if name == "" {
 		name = strings.TrimSuffix(filepath.Base(p.Trace.Path), filepath.Ext(p.Trace.Path))
 	}
-	name = strings.Map(func(r rune) rune {
+	return m, &loadmodel.Scenario{ID: scenarioName(name), Weight: 1, Corpus: "prose", Language: "en", Stream: true}
+}
+
+// scenarioName makes a scenario's name of a file's.
+func scenarioName(of string) string {
+	return strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '_' || r == '.' || r == '-' {
 			return r
 		}
 		return '-'
-	}, strings.ToLower(name))
-	return m, &loadmodel.Scenario{ID: name, Weight: 1, Corpus: "prose", Language: "en", Stream: true}
+	}, strings.ToLower(of))
 }
 
 // tracedScenarios are the names that a trace's sessions go under. Of a trace that

@@ -68,14 +68,18 @@ func (a *app) runPlan(ctx context.Context, file string, f planFlags, given func(
 		return usage(err)
 	case f.dataset == "-" && f.json:
 		return usagef("plan: --json and --dataset - would both be written to the standard output; name a file for the dataset")
-	case f.dataset != "" && isSameFile(f.dataset, file):
+	case f.dataset != "" && f.dataset != "-" && isSameFile(f.dataset, file):
 		return usagef("--dataset %s: is the file that is read; name another", f.dataset)
 	}
 	plan, err := a.readPlan(file, f.loadFlags, given)
 	if err != nil {
 		return err
 	}
-	plan.Assumed = options.Latency
+	if f.dataset != "" {
+		if err := plan.Writable(); err != nil {
+			return usage(fmt.Errorf("--dataset: %w", err))
+		}
+	}
 	o := generator.Foresee(ctx, plan, options)
 	switch {
 	case ctx.Err() != nil:
@@ -91,7 +95,7 @@ func (a *app) runPlan(ctx context.Context, file string, f planFlags, given func(
 	if f.json {
 		return o.JSON(a.out)
 	}
-	out, next := io.Writer(a.out), file
+	out, next := a.out, file
 	switch f.dataset {
 	case "":
 	case "-":
@@ -147,7 +151,7 @@ func (a *app) writeDataset(ctx context.Context, path string, plan *generator.Pla
 		err = os.Rename(f.Name(), path)
 	}
 	if err != nil {
-		os.Remove(f.Name()) //nolint:errcheck // what failed before is told
+		os.Remove(f.Name())
 		return fmt.Errorf("--dataset %s: %w", path, err)
 	}
 	return nil

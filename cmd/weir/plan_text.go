@@ -49,7 +49,7 @@ func outlookText(w io.Writer, o *generator.Outlook, style report.Style) {
 	for less := 1; less <= 2 && wider(table, style.Width); less++ {
 		table = outlookTable(o, less)
 	}
-	io.WriteString(w, table)
+	fmt.Fprint(w, table)
 	if len(o.Warnings) > 0 {
 		fmt.Fprintln(w)
 	}
@@ -183,7 +183,10 @@ func portion(of, whole int64) string {
 }
 
 func dollars(v float64) string {
-	if v > 0 && v < 0.01 {
+	switch {
+	case v > 0 && v < 0.0001:
+		return "<$0.0001"
+	case v > 0 && v < 0.01:
 		return fmt.Sprintf("$%.4f", v)
 	}
 	return fmt.Sprintf("$%.2f", v)

@@ -2,6 +2,7 @@ package generator
 
 import (
 	"container/heap"
+	"errors"
 	"iter"
 	"time"
 )
@@ -10,10 +11,17 @@ import (
 // it a loop of calls that take no time would never get on.
 const leastCall = time.Millisecond
 
-// assumedLoop are the sessions of a closed loop whose calls take the assumed
-// latency, in the order of their starts.
-func (p *Plan) assumedLoop() iter.Seq2[Session, error] {
+// foreseen are the sessions of the plan. When those of a closed loop start rests
+// on how long calls take: they can be told where that is stated.
+func (p *Plan) foreseen(l Latency) iter.Seq2[Session, error] {
+	if !p.closed() {
+		return p.Sessions()
+	}
 	return func(yield func(Session, error) bool) {
+		if !l.Known {
+			yield(Session{}, errors.New("a closed loop (concurrency) sends as fast as it is answered; state how fast that is: weir plan MODEL --latency 'ttft 500ms, tpot 20ms'"))
+			return
+		}
 		shares, _ := p.Model.SessionShares()
 		var users turns
 		for number := range p.Model.Concurrency {
@@ -34,7 +42,7 @@ func (p *Plan) assumedLoop() iter.Seq2[Session, error] {
 				if i > 0 {
 					u.at += t.Think
 				}
-				u.at += max(p.Assumed.of(t.Output), leastCall)
+				u.at += max(l.of(t.Output), leastCall)
 			}
 			u.n++
 			u.session = p.userSession(shares, u.number, u.n)
