@@ -84,7 +84,7 @@ func (a *ahead) draw(ctx context.Context, plan *Plan, room *semaphore.Weighted, 
 		if err != nil {
 			return err
 		}
-		weight := min(int64(s.Turns[len(s.Turns)-1].Input), tokensAhead)
+		weight := min(s.weight(), tokensAhead)
 		if room.Acquire(ctx, weight) != nil {
 			return nil
 		}
@@ -102,6 +102,16 @@ func (a *ahead) draw(ctx context.Context, plan *Plan, room *semaphore.Weighted, 
 		}
 	}
 	return nil
+}
+
+// weight is about how many tokens of text a session holds: a dataset's has all
+// its turns in full.
+func (s *Session) weight() int64 {
+	weight := int64(s.Turns[len(s.Turns)-1].Input)
+	for i := range s.Messages {
+		weight += int64(len(s.Messages[i].Body) / 4)
+	}
+	return weight
 }
 
 // prime takes the first sessions off the queue and waits until they are ready.

@@ -1,6 +1,7 @@
 package generator
 
 import (
+	"encoding/json"
 	"fmt"
 
 	"weir/generator/corpus"
@@ -18,8 +19,9 @@ type conversation struct {
 	tok     *corpus.Tokenizer
 	author  *corpus.Author
 	request wire.Request
-	drafts  []string // new text of the turns to come, as much as each could need
-	counted int      // tokens of the request as we count them
+	drafts  []string                   // new text of the turns to come, as much as each could need
+	counted int                        // tokens of the request as we count them
+	extra   map[string]json.RawMessage // the model's, for every body
 }
 
 // prepared is a request ready to be sent.
@@ -34,23 +36,39 @@ type prepared struct {
 // ones will say: nothing is left to write between an answer and the next turn
 // but to cut a draft to its size.
 func (p *Plan) converse(s Session) (*conversation, *prepared, error) {
+	c, err := p.compose(s)
+	if err != nil {
+		return nil, nil, err
+	}
+	prepared, err := c.prepare(0)
+	return c, prepared, err
+}
+
+// compose writes what is said in a session.
+func (p *Plan) compose(s Session) (*conversation, error) {
 	tok, _ := corpus.ForModel(s.Model)
 	c := &conversation{Session: s, format: wire.For(s.API), tok: tok}
 	if c.format == nil {
-		return nil, nil, fmt.Errorf("scenario %q: no API %q", s.Scenario, s.API)
+		return nil, fmt.Errorf("scenario %q: no API %q", s.Scenario, s.API)
 	}
 	c.author = corpus.NewAuthor(tok, corpus.Language(s.Language), p.Seed, mix(streamText<<56^uint64(s.Index)))
-	first := s.Turns[0]
-	c.open(first.Input)
+	if p.Model != nil {
+		c.extra = p.Model.ExtraBody
+	}
+	if s.Messages != nil {
+		return c, c.quote()
+	}
+	c.request.Extra = c.extra
+	if first := s.Turns[0]; len(s.Blocks) > 0 {
+		c.openBlocks(p.Seed, first.Input)
+	} else {
+		c.open(first.Input)
+	}
 	for i := 1; i < len(s.Turns); i++ {
 		c.drafts = append(c.drafts, c.author.FollowUp(corpus.Kind(s.Corpus), max(s.Turns[i].Input-s.Turns[i-1].Input, leastNewText)))
 	}
-	if p.Model != nil {
-		c.request.Extra = p.Model.ExtraBody
-	}
 	c.shape()
-	prepared, err := c.prepare(0)
-	return c, prepared, err
+	return c, nil
 }
 
 // shape sets what all requests of the session share. Usage is asked for where
@@ -118,7 +136,10 @@ func message(m *corpus.Message) wire.Message {
 
 // prepare writes the bytes of the turn at an index, from 0.
 func (c *conversation) prepare(turn int) (*prepared, error) {
-	c.request.MaxTokens = wire.N(int64(c.Turns[turn].Output))
+	c.request.MaxTokens = wire.Count{}
+	if n := c.Turns[turn].Output; n > 0 && (c.Messages == nil || !c.Messages[turn].Raw) {
+		c.request.MaxTokens = wire.N(int64(n))
+	}
 	body, err := c.format.AppendRequest(make([]byte, 0, 6*c.counted+1024), &c.request)
 	if err != nil {
 		return nil, fmt.Errorf("scenario %q, session %d, turn %d: %w", c.Scenario, c.Index, turn+1, err)
@@ -136,6 +157,12 @@ func (c *conversation) prepare(turn int) (*prepared, error) {
 // target, at least leastNewText. The size of the history is what the endpoint
 // reported of the turn before, where it reported it.
 func (c *conversation) next(turn int, a *answer, reported wire.Usage) (*prepared, error) {
+	if !c.live() {
+		if err := c.recite(turn); err != nil {
+			return nil, err
+		}
+		return c.prepare(turn)
+	}
 	said := a.message()
 	if len(said.Parts) > 0 {
 		c.request.Messages = append(c.request.Messages, said)
@@ -161,10 +188,14 @@ func (c *conversation) next(turn int, a *answer, reported wire.Usage) (*prepared
 
 // draft cuts the turn's draft to n tokens, or writes on where it is short.
 func (c *conversation) draft(turn, n int) string {
-	text, have := c.tok.Cut(c.drafts[turn-1], n)
+	if c.Messages != nil && !c.Messages[turn].Cut {
+		return c.drafts[turn-1]
+	}
+	draft := c.drafts[turn-1]
+	text, have := c.tok.Cut(draft, n)
 	c.drafts[turn-1] = ""
 	if have < n && n-have >= leastNewText {
-		text += c.author.Text(corpus.Prose, n-have)
+		text += c.filler(draft, n-have)
 	}
 	return text
 }

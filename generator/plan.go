@@ -1,13 +1,12 @@
 package generator
 
 import (
+	"errors"
 	"iter"
 	"math"
 	"math/rand/v2"
-	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"weir/generator/loadmodel"
@@ -19,11 +18,15 @@ import (
 type Plan struct {
 	// Model says what is sent. With Trace it may be nil or without scenarios.
 	Model *loadmodel.Model
-	// Trace, when set, gives times and lengths; all else comes from the first
-	// scenario of Model, or else is streamed English prose, each row a request
-	// of its own in a scenario named after the file.
+	// Trace, when set, gives times and lengths, and what prompts share; all else
+	// comes from the first scenario of Model, or else from the trace where it
+	// says it, or else is streamed English prose in a scenario named after the
+	// file. Each row is a request of its own, but for those that say what follows.
 	Trace *loadmodel.Trace
-	Seed  uint64
+	// Dataset, when set, gives whole requests, and times unless new ones are put
+	// in their place. Of Model only what is no scenario's counts.
+	Dataset *Dataset
+	Seed    uint64
 }
 
 // Session is one planned session: one request, or several of which each
@@ -41,11 +44,29 @@ type Session struct {
 	Corpus   string // as loadmodel.Scenario.Corpus
 	Language string
 	Tools    int
+	Prefix   Prefix
 
-	Turns []Turn // at least one
+	// Blocks are what the first prompt is made of, BlockTokens of text each and
+	// the last cut to what is left: equal ids are equal text, so that prompts
+	// share what the same ids begin them with. Empty: it begins like no other.
+	Blocks      []int64
+	BlockTokens int
+
+	Turns  []Turn // at least one
+	Before int    // turns of the session that were sent as sessions of their own, before these
 	// Flattened is the number of turns of made-up history that the session's
 	// only request holds; 0 when it is live.
 	Flattened int
+	// Messages are what a dataset says in each of Turns; nil where the corpus
+	// writes it.
+	Messages []Said
+}
+
+// Prefix is text at the beginning of a session's prompts which all sessions of
+// one group share. The zero Prefix is none.
+type Prefix struct {
+	Group  int // of the run, from 0; no two scenarios have one in common
+	Tokens int // of the turns' Input
 }
 
 // Turn is one planned request.
@@ -67,6 +88,7 @@ const (
 	streamOrder
 	streamSession
 	streamText
+	streamBlock
 )
 
 // rng gives the n-th generator of one stream.
@@ -83,14 +105,21 @@ func mix(x uint64) uint64 {
 }
 
 // Sessions gives the plan in the order of the sessions' starts. Each session's
-// choices come from the run's seed and its own index alone. An error, which
-// only a trace can give, ends the plan.
+// choices come from the run's seed and its own index alone. An error ends the
+// plan: of a trace that cannot be read on, or a model that is a closed loop.
 func (p *Plan) Sessions() iter.Seq2[Session, error] {
 	if p.Trace != nil {
 		return p.traced()
 	}
+	if p.Dataset != nil {
+		return p.Dataset.sessions(p)
+	}
 	return func(yield func(Session, error) bool) {
 		m := p.Model
+		if m.Concurrency > 0 {
+			yield(Session{}, errors.New("the load model gives concurrency, and a closed loop cannot be played yet; give target_qps instead"))
+			return
+		}
 		warm := p.warmUp()
 		if warm != nil && !p.draw(warm, -1, 0, func(s Session) bool { s.WarmUp = true; return yield(s, nil) }) {
 			return
@@ -104,9 +133,7 @@ func (p *Plan) warmUp() *loadmodel.Model {
 	if p.Model.WarmUp <= 0 {
 		return nil
 	}
-	warm := *p.Model
-	warm.TargetQPS, warm.Duration, warm.RampUp, warm.Phases = p.Model.PeakQPS(), p.Model.WarmUp, 0, nil
-	return &warm
+	return p.Model.AtPeak(p.Model.WarmUp)
 }
 
 // draw gives the sessions of one model from the instant begin on. sign is 1 or,
@@ -163,6 +190,32 @@ func (p *Plan) session(m *loadmodel.Model, index, scenario int) Session {
 	sc := &m.Scenarios[scenario]
 	rng := p.rng(streamSession, index)
 	s := p.describe(m, sc, index, rng)
+	if sc.Joint != nil {
+		s.Turns = jointTurns(sc, &s, rng)
+	} else {
+		s.Turns = independentTurns(sc, &s, rng)
+	}
+	if len(s.Turns) > 1 {
+		s.ID = sessionID(index)
+	}
+	// Drawn last, so that a prefix changes nothing else of a plan.
+	if sc.Prefix.Tokens > 0 {
+		s.Prefix = Prefix{Group: firstGroup(m, scenario) + rng.IntN(sc.Prefix.Pool), Tokens: sc.Prefix.Tokens}
+	}
+	return s
+}
+
+// firstGroup is the number of a scenario's first group of prefixes.
+func firstGroup(m *loadmodel.Model, scenario int) int {
+	first := 0
+	for i := range scenario {
+		first += m.Scenarios[i].Prefix.Pool
+	}
+	return first
+}
+
+// independentTurns draws a session's sizes each from its own distribution.
+func independentTurns(sc *loadmodel.Scenario, s *Session, rng *rand.Rand) []Turn {
 	k := max(sc.Turns.DrawInt(rng), 1)
 	if sc.Flattened {
 		s.Flattened = k
@@ -178,17 +231,48 @@ func (p *Plan) session(m *loadmodel.Model, index, scenario int) Session {
 	}
 	slices.Sort(inputs)
 	outputs = fitAnswers(inputs, outputs)
-	s.Turns = make([]Turn, k)
-	for i := range s.Turns {
-		s.Turns[i] = Turn{Input: inputs[i], Output: outputs[i]}
+	drawn := make([]Turn, k)
+	for i := range drawn {
+		drawn[i] = Turn{Input: inputs[i], Output: outputs[i]}
 		if i > 0 {
-			s.Turns[i].Think = max(time.Duration(sc.ThinkSeconds.Draw(rng)*float64(time.Second)), leastThink)
+			drawn[i].Think = thought(sc, rng)
 		}
 	}
-	if k > 1 {
-		s.ID = sessionID(index)
+	return drawn
+}
+
+// jointTurns draws a session's turns from rows: what stands in one row stays
+// together, and the contexts grow.
+func jointTurns(sc *loadmodel.Scenario, s *Session, rng *rand.Rand) []Turn {
+	k := 0
+	if !sc.Joint.HasTurns {
+		k = max(sc.Turns.DrawInt(rng), 1)
 	}
-	return s
+	var rows []loadmodel.JointRow
+	if sc.Flattened {
+		rows = []loadmodel.JointRow{sc.Joint.DrawOne(rng)}
+		s.Flattened = max(k, rows[0].Turns)
+	} else {
+		rows = sc.Joint.DrawSession(rng, k)
+	}
+	slices.SortStableFunc(rows, func(a, b loadmodel.JointRow) int { return a.Input - b.Input })
+	drawn := make([]Turn, len(rows))
+	for i, row := range rows {
+		drawn[i] = Turn{Input: row.Input, Output: row.Output}
+		switch {
+		case i == 0:
+		case sc.Joint.HasThink:
+			drawn[i].Think = max(row.Think, leastThink)
+		default:
+			drawn[i].Think = thought(sc, rng)
+		}
+	}
+	return drawn
+}
+
+// thought draws the time between two turns.
+func thought(sc *loadmodel.Scenario, rng *rand.Rand) time.Duration {
+	return max(time.Duration(sc.ThinkSeconds.Draw(rng)*float64(time.Second)), leastThink)
 }
 
 // fitAnswers orders the answers of a session so that they find room: what the
@@ -216,25 +300,34 @@ func fitAnswers(inputs, outputs []int) []int {
 // describe fills in what a session has from its scenario and model.
 func (p *Plan) describe(m *loadmodel.Model, sc *loadmodel.Scenario, index int, rng *rand.Rand) Session {
 	s := Session{Index: index, Scenario: sc.ID, API: sc.API, Model: sc.Model, Stream: sc.Stream, Corpus: sc.Corpus, Language: sc.Language, Tools: sc.Tools}
+	if s.Model == "" && len(m.Models) > 0 {
+		asked := drawModel(m.Models, rng)
+		s.Model = asked.Name
+		if s.API == "" {
+			s.API = asked.API
+		}
+	}
 	if s.API == "" {
 		s.API = m.API
 	}
 	if s.API == "" {
 		s.API = wire.Chat
 	}
-	if s.Model == "" && len(m.Models) > 0 {
-		u := rng.Float64()
-		for _, share := range m.Models {
-			s.Model = share.Name
-			if u -= share.Share; u < 0 {
-				break
-			}
-		}
-	}
 	if s.Model == "" {
 		s.Model = m.Model
 	}
 	return s
+}
+
+// drawModel draws one of the models by their shares.
+func drawModel(models []loadmodel.Share, rng *rand.Rand) loadmodel.Share {
+	u := rng.Float64()
+	for _, share := range models {
+		if u -= share.Share; u < 0 {
+			return share
+		}
+	}
+	return models[len(models)-1]
 }
 
 func sessionID(index int) string {
@@ -248,17 +341,13 @@ func sessionID(index int) string {
 // that have started finish their turns after it. That of a trace is read from
 // the file, and 0 when it cannot be read.
 func (p *Plan) Length() time.Duration {
+	if p.Dataset != nil {
+		return p.Dataset.Length()
+	}
 	if p.Trace == nil {
 		return p.Model.WarmUp + p.Model.Length()
 	}
-	var last time.Duration
-	for row, err := range p.Trace.Rows() {
-		if err != nil {
-			return last
-		}
-		last = row.At
-	}
-	return last
+	return p.tracedLength()
 }
 
 // peakQPS is the highest rate of request starts; 0 when it is not known before.
@@ -266,58 +355,23 @@ func (p *Plan) peakQPS() float64 {
 	if p.Trace != nil {
 		return 0
 	}
+	if p.Dataset != nil {
+		return p.Dataset.peakQPS()
+	}
 	return p.Model.PeakQPS()
 }
 
 // scenarios are the names of the plan's scenarios in their order.
 func (p *Plan) scenarios() []string {
+	if p.Dataset != nil {
+		return p.Dataset.Scenarios
+	}
 	if p.Trace != nil {
-		_, sc := p.traceScenario()
-		return []string{sc.ID}
+		return p.tracedScenarios()
 	}
 	names := make([]string, len(p.Model.Scenarios))
 	for i := range names {
 		names[i] = p.Model.Scenarios[i].ID
 	}
 	return names
-}
-
-// traceScenario is what a trace's rows are sent as.
-func (p *Plan) traceScenario() (*loadmodel.Model, *loadmodel.Scenario) {
-	m := p.Model
-	if m == nil {
-		m = &loadmodel.Model{}
-	}
-	if len(m.Scenarios) > 0 {
-		return m, &m.Scenarios[0]
-	}
-	name := strings.TrimSuffix(filepath.Base(p.Trace.Path), filepath.Ext(p.Trace.Path))
-	name = strings.Map(func(r rune) rune {
-		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '_' || r == '.' || r == '-' {
-			return r
-		}
-		return '-'
-	}, strings.ToLower(name))
-	return m, &loadmodel.Scenario{ID: name, Weight: 1, Corpus: "prose", Language: "en", Stream: true}
-}
-
-// traced gives the rows of the trace as sessions of one request.
-func (p *Plan) traced() iter.Seq2[Session, error] {
-	return func(yield func(Session, error) bool) {
-		m, sc := p.traceScenario()
-		index := 0
-		for row, err := range p.Trace.Rows() {
-			if err != nil {
-				yield(Session{}, err)
-				return
-			}
-			s := p.describe(m, sc, index, p.rng(streamSession, index))
-			s.Due, s.ID = row.At, row.Session
-			s.Turns = []Turn{{Input: max(row.Input, 1), Output: max(row.Output, 1)}}
-			if !yield(s, nil) {
-				return
-			}
-			index++
-		}
-	}
 }

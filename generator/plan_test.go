@@ -211,24 +211,3 @@ func TestATraceIsAPlan(t *testing.T) {
 		t.Errorf("the trace takes %s, want 1.5s", p.Length())
 	}
 }
-
-func TestDescribe(t *testing.T) {
-	d := Describe(t.Context(), &Plan{Model: quickstart(t), Seed: 1})
-	if d.Requests < 4500 || d.Requests > 6000 || d.Sessions >= d.Requests || d.Tokenizer != "o200k_base" || !d.Estimated {
-		t.Errorf("%+v", d)
-	}
-	var shares float64
-	for i, s := range d.Scenarios {
-		shares += s.Share
-		sc := quickstart(t).Scenarios[i]
-		if s.Scenario != sc.ID || float64(s.Input.Min) < sc.InputTokens.Min || float64(s.Input.Max) > sc.InputTokens.Max || s.Input.P50 > s.Input.P95 {
-			t.Errorf("%s: %+v", sc.ID, s)
-		}
-	}
-	if math.Abs(shares-1) > 1e-9 {
-		t.Errorf("the shares sum to %g", shares)
-	}
-	if turns := d.Scenarios[2].Turns; turns.Min != 3 || turns.Max != 8 {
-		t.Errorf("turns of a session: %+v, want 3 to 8", turns)
-	}
-}

@@ -71,6 +71,9 @@ func (d dialect) String() string {
 
 // dialects are those of the plan, each once.
 func (p *Plan) dialects() []dialect {
+	if p.Dataset != nil {
+		return p.Dataset.dialects
+	}
 	m, scenarios := p.Model, []loadmodel.Scenario(nil)
 	if p.Trace != nil {
 		var sc *loadmodel.Scenario
@@ -82,16 +85,18 @@ func (p *Plan) dialects() []dialect {
 	var list []dialect
 	for i := range scenarios {
 		sc := &scenarios[i]
-		s := p.describe(m, sc, 0, p.rng(streamSession, 0))
-		models := []string{s.Model}
+		shares := []loadmodel.Share{{}} // one that says nothing
 		if sc.Model == "" && len(m.Models) > 0 {
-			models = nil
-			for _, share := range m.Models {
-				models = append(models, share.Name)
-			}
+			shares = m.Models
 		}
-		for _, model := range models {
-			if d := (dialect{s.API, model, s.Stream}); !slices.Contains(list, d) {
+		for _, share := range shares {
+			// The model as if it had only this one.
+			one := *m
+			if one.Models = nil; share.Name != "" {
+				one.Models = []loadmodel.Share{{Name: share.Name, Share: 1, API: share.API}}
+			}
+			s := p.describe(&one, sc, 0, p.rng(streamSession, 0))
+			if d := (dialect{s.API, s.Model, s.Stream}); !slices.Contains(list, d) {
 				list = append(list, d)
 			}
 		}

@@ -68,11 +68,11 @@ func (c *client) begin(s *Session, turn int, p *prepared, due call.Instant) *cal
 		API: s.API, Operation: operationOf(s.API), Provider: providerOf(s.API),
 		Host: c.base.Hostname(), Port: port(c.base), Method: http.MethodPost,
 		Request: p.head, RequestBytes: int64(len(p.body)),
-		ExpectedInput: wire.N(int64(p.turn.Input)), ExpectedOutput: wire.N(int64(p.turn.Output)),
+		ExpectedInput: wire.N(int64(p.turn.Input)), ExpectedOutput: wire.Count{N: int64(p.turn.Output), Known: p.turn.Output > 0},
 		Attempts: 1,
 	}
 	if s.ID != "" {
-		m.Session, m.Turn = c.run+"-"+s.ID, turn+1
+		m.Session, m.Turn = c.run+"-"+s.ID, s.Before+turn+1
 	}
 	m.Due = due
 	return m
@@ -142,6 +142,7 @@ func (c *client) exchange(ctx context.Context, m *call.Call, u *url.URL, p *prep
 	}
 	defer resp.Body.Close()
 	meter.Begin(resp.StatusCode, resp.Header, call.Now())
+	m.Impaired = resp.Header["X-Weir-Impaired"] // a weir on the way makes the call worse, so that it is no measure
 	buf := c.buffers.Get().(*[]byte)
 	defer c.buffers.Put(buf)
 	for {

@@ -54,7 +54,7 @@ func cachedWeight(api wire.API) float64 {
 func (x *exchange) shaped(a shaper.Account) {
 	c := x.c
 	c.Lane, c.LaneLimit, c.QueuePosition = a.Lane, a.Limit, a.Position
-	c.Held, c.HoldReason = a.Held, a.HoldReason
+	c.Held, c.HoldReason, c.ExpectedWait = a.Held, a.HoldReason, a.ExpectedWait
 	if a.Reserved {
 		c.ReservedInput, c.ReservedOutput = wire.N(a.InputTokens), wire.N(a.OutputTokens)
 	}

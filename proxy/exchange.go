@@ -40,19 +40,21 @@ type exchange struct {
 	shape      wire.Shape
 	at         client.Place // where the call belongs
 	permit     *shaper.Permit
+	worse      *worse       // what befalls the call on purpose; nil: nothing
 	headed     call.Instant // when the last attempt's answer began
 
 	meter  *call.Meter
 	timing timing
 	unread unread
-	kept   *capture   // what is kept of the call's content; nil: nothing
-	span   trace.Span // touched by the recording alone
+	injection
+	kept *capture   // what is kept of the call's content; nil: nothing
+	span trace.Span // touched by the recording alone
 
 	unseen   bool // it is carried, and not measured
 	verbatim bool // the path is not joined to the upstream's own
 	placed   bool
 	blind    bool // the meter failed: bytes are passed on and counted
-	asked    bool // for its span
+	spanned  bool // its span was asked for
 }
 
 // serve carries one request that was sent to weir itself.
@@ -78,6 +80,9 @@ func (p *Proxy) carry(w http.ResponseWriter, r *http.Request, door string, origi
 	defer x.recordPanic()
 	bodyErr := x.readBody()
 	x.describe()
+	if p.Impair != nil {
+		x.impair()
+	}
 	x.meter = call.NewMeter(x.c, x.format)
 	x.begin()
 	if bodyErr != nil {
@@ -95,6 +100,9 @@ func (p *Proxy) carry(w http.ResponseWriter, r *http.Request, door string, origi
 		return
 	}
 	if !x.unseen && !x.admit() {
+		return
+	}
+	if x.worse != nil && x.worse.instead() {
 		return
 	}
 	resp, err := x.send()
@@ -437,7 +445,7 @@ func (x *exchange) recordPanic() {
 	if err, ok := v.(error); !ok || !errors.Is(err, http.ErrAbortHandler) {
 		x.p.Log.Error("a request failed inside weir", "panic", fmt.Sprint(v))
 	}
-	if !x.asked { // before the call was described
+	if !x.spanned { // before the call was described
 		x.meter = call.NewMeter(x.c, x.format)
 		x.begin()
 	}

@@ -39,10 +39,19 @@ type Proxy struct {
 	Scenario string
 	// Shaper decides when a call may go; nil admits all.
 	Shaper *shaper.Shaper
+	// Impair makes calls worse on purpose; nil makes none so.
+	Impair *shaper.Impairer
 	// Tracer makes a span a call; nil makes none.
 	Tracer trace.Tracer
 	// Fingerprint tells keys apart without showing them; nil keeps nothing.
 	Fingerprint func(key string) string
+	// InjectUsage has weir ask for usage on behalf of clients that do not ask: a
+	// streamed request for OpenAI's chat completions or completions gets
+	// stream_options.include_usage unless it says something of it, and what
+	// only that brings into the answer is taken out again. Else weir changes no
+	// request. Sizes and kept contents are of what the client sent and of what
+	// the upstream answered.
+	InjectUsage bool
 	// Keep says what of the calls' contents is kept; nil keeps nothing.
 	Keep *Keep
 	// ClientToken, when set, must come in X-Weir-Token with each request.
@@ -70,6 +79,7 @@ type Proxy struct {
 	listening atomic.Pointer[net.TCPAddr]
 	under     inflight // requests, and calls that are being recorded
 	recording recording
+	asking    asking
 	stopping  context.Context
 	stop      context.CancelCauseFunc
 }

@@ -53,7 +53,7 @@ func (r *recording) work() {
 // begin asks for the call's span, in the caller's trace if it has one. What the
 // span says at its start does not change any more.
 func (x *exchange) begin() {
-	x.asked = true
+	x.spanned = true
 	if x.unseen {
 		return
 	}

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -108,9 +109,16 @@ func inWorld(t *testing.T, c sim.Config, rules []string, play func(t *testing.T,
 	})
 }
 
+// seen is what the endpoint has seen: it may still take down the last.
+func (w *world) seen() (arrivals []time.Duration, refused int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.arrivals), w.refused
+}
+
 // ask sends one request and gives the answer's status, when it has come whole.
 func (w *world) ask(ctx context.Context, scenario string, prompt, answer int) (status int, retryAfter string, body string) {
-	text := fmt.Sprintf(`{"model":"m","stream":true,"max_tokens":%d,"messages":[{"role":"user","content":%q}]}`, answer, strings.Repeat("word ", prompt))
+	text := fmt.Sprintf(`{"model":"m","stream":true,"stream_options":{"include_usage":true},"max_tokens":%d,"messages":[{"role":"user","content":%q}]}`, answer, strings.Repeat("word ", prompt))
 	r, err := http.NewRequestWithContext(ctx, "POST", "http://weir/s/"+scenario+"/v1/chat/completions", strings.NewReader(text))
 	if err != nil {
 		return 0, "", ""
@@ -137,11 +145,12 @@ func TestFiftyRequestsASecondIntoALaneOfTenGiveTenToTheUpstream(t *testing.T) {
 			time.Sleep(20 * time.Millisecond)
 		}
 		all.Wait()
-		if rate := float64(len(w.arrivals)) / 30; rate < 9.8 || rate > 10.2 {
+		arrivals, _ := w.seen()
+		if rate := float64(len(arrivals)) / 30; rate < 9.8 || rate > 10.2 {
 			t.Errorf("%.2f requests a second reached the endpoint, want 10.0 ± 0.2", rate)
 		}
-		for i := range w.arrivals[1:] {
-			if gap := w.arrivals[i+1] - w.arrivals[i]; gap < 90*time.Millisecond {
+		for i := range arrivals[1:] {
+			if gap := arrivals[i+1] - arrivals[i]; gap < 90*time.Millisecond {
 				t.Errorf("two requests came %v apart, want no burst", gap)
 			}
 		}
@@ -168,7 +177,7 @@ func servedIn(t *testing.T, rule string, long time.Duration) (served, refused in
 			})
 		}
 		all.Wait()
-		refused = w.refused
+		_, refused = w.seen()
 	})
 	return served, refused
 }
@@ -311,8 +320,11 @@ func TestAPermitIsHeldToTheStreamsEndNotOnlyUntilHeadersAreSent(t *testing.T) {
 		t.Errorf("%d were at the endpoint at once, want 1", most)
 	}
 	c := s.call(t, 2)
+	if c.LaneLimit == "" { // it arrived later, and asked first
+		c = s.call(t, 1)
+	}
 	if c.Lane != "all" || c.LaneLimit != "in flight" || c.QueuePosition != 1 {
-		t.Errorf("the second: lane %q, limit %q, position %d", c.Lane, c.LaneLimit, c.QueuePosition)
+		t.Errorf("the one that waited: lane %q, limit %q, position %d", c.Lane, c.LaneLimit, c.QueuePosition)
 	}
 	parts, _ := c.Account()
 	if queued, ok := c.Queued(); !ok || queued != parts.Queue || queued == 0 {
@@ -433,4 +445,73 @@ func TestListsOfModelsDoNotWaitInLanes(t *testing.T) {
 			t.Errorf("status %d", resp.StatusCode)
 		}
 	}
+}
+
+func TestALaneOfSixtyThousandTokensAMinuteKeepsItsBudgetOverFiveMinutes(t *testing.T) {
+	const budget, minutes = 60_000, 5
+	inWorld(t, sim.Config{}, []string{"tpm=60000 wait=1h queue=10000"}, func(t *testing.T, w *world) {
+		ctx, stop := context.WithTimeout(t.Context(), minutes*time.Minute)
+		defer stop()
+		var mu sync.Mutex
+		tokens := 0
+		var all sync.WaitGroup
+		for i := range 16 {
+			all.Go(func() {
+				for n := 0; ctx.Err() == nil; n++ {
+					status, _, body := w.ask(ctx, "rag", 100+(i*37+n*101)%900, 50+(i*53+n*211)%500)
+					if status != http.StatusOK {
+						continue
+					}
+					mu.Lock()
+					tokens += usageIn(t, body)
+					mu.Unlock()
+				}
+			})
+		}
+		all.Wait()
+		if off := float64(tokens)/(budget*minutes) - 1; off < -0.03 || off > 0.03 {
+			t.Errorf("%d tokens in %d minutes: %.1f %% off the budget", tokens, minutes, 100*off)
+		}
+	})
+}
+
+// usageIn is the tokens that an answer reports.
+func usageIn(t *testing.T, body string) int {
+	t.Helper()
+	_, text, _ := strings.Cut(body, `"usage":{`)
+	_, text, ok := strings.Cut(text, `"total_tokens":`)
+	n := 0
+	if _, err := fmt.Sscanf(text, "%d", &n); err != nil || !ok {
+		t.Errorf("no usage in %q", body[max(len(body)-300, 0):])
+	}
+	return n
+}
+
+func TestKillingHalfTheClientsInTheQueueDelaysNobody(t *testing.T) {
+	inWorld(t, sim.Config{}, []string{"rps=10 wait=1h queue=1000"}, func(t *testing.T, w *world) {
+		var all sync.WaitGroup
+		var kill []context.CancelFunc
+		for i := range 200 {
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			if i%2 == 1 {
+				kill = append(kill, cancel)
+			}
+			all.Go(func() { w.ask(ctx, "rag", 10, 4) })
+			synctest.Wait()
+		}
+		for _, cancel := range kill {
+			cancel()
+		}
+		all.Wait()
+		arrivals, _ := w.seen()
+		if len(arrivals) != 100 {
+			t.Fatalf("%d requests reached the endpoint, want the 100 whose clients stayed", len(arrivals))
+		}
+		for i := range arrivals[1:] {
+			if gap := arrivals[i+1] - arrivals[i]; gap < 95*time.Millisecond || gap > 105*time.Millisecond {
+				t.Errorf("request %d came %v after the one before, want 100 ms", i+2, gap)
+			}
+		}
+	})
 }

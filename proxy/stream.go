@@ -52,7 +52,7 @@ func (x *exchange) send() (*http.Response, error) {
 		// to hold.
 		_ = http.NewResponseController(x.w).EnableFullDuplex()
 	}
-	resp, err := x.up.transport.RoundTrip(out)
+	resp, err := x.roundTrip(out)
 	early.stop()
 	x.headed = call.Now()
 	return resp, err
@@ -110,6 +110,7 @@ func (x *exchange) answer(resp *http.Response) {
 		x.answerUpgradeRequired(resp)
 		return
 	}
+	x.unask(resp)
 	h := x.w.Header()
 	for name, values := range resp.Header {
 		h[name] = values
@@ -125,12 +126,22 @@ func (x *exchange) answer(resp *http.Response) {
 	if _, typed := resp.Header["Content-Type"]; !typed {
 		h["Content-Type"] = nil
 	}
+	if x.worse != nil && !x.worse.head(resp, h) {
+		x.worse = nil
+	}
 	x.w.WriteHeader(resp.StatusCode)
 	out := http.NewResponseController(x.w)
 	if resp.ContentLength != 0 {
 		_ = out.Flush() // a client that has left is noticed by the first write
 	}
-	how, err := x.copy(resp.Body, out)
+	var how call.End
+	var err error
+	if x.worse != nil {
+		how, err = x.worse.copy(resp.Body, out)
+	} else {
+		how, err = x.copy(resp.Body, out)
+	}
+	how, err = x.releaseHeld(out, how, err)
 	for name, values := range resp.Trailer {
 		if len(resp.Trailer) != announced {
 			name = http.TrailerPrefix + name // some came that nobody announced
@@ -177,7 +188,7 @@ func (x *exchange) pass(from io.Reader, out *http.ResponseController, buf []byte
 	n, readErr := from.Read(buf)
 	if n > 0 {
 		received := call.Now()
-		_, err = x.w.Write(buf[:n])
+		_, err = x.to.Write(buf[:n])
 		if err == nil {
 			err = out.Flush()
 		}

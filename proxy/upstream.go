@@ -140,16 +140,22 @@ func below(escaped, prefix string) bool {
 
 var version = regexp.MustCompile(`^v\d+(?:(?:alpha|beta)\d*)?$`)
 
-// target joins the upstream's base path and a request's. Base URLs come with
-// and without the API's version, and people mix them up: for the paths that
-// weir knows, the version stands there once, whoever gave it. Of a path that it
-// does not know, only what is surely said twice is taken off. note says what
-// was mended; empty when nothing was.
+// target joins the upstream's base path and a request's.
 func (u *Upstream) target(escaped string, route wire.Route) (joined, note string) {
-	base := strings.TrimRight(u.URL.EscapedPath(), "/")
 	if u.Verbatim {
-		return base + escaped, ""
+		return strings.TrimRight(u.URL.EscapedPath(), "/") + escaped, ""
 	}
+	return JoinPath(u.URL, escaped, route)
+}
+
+// JoinPath puts a request's path, which is escaped as the result is, behind a
+// base URL's, as the proxy does. Base URLs come with and without the API's
+// version, and people mix them up: for the paths that weir knows, the version
+// stands there once, whoever gave it. Of a path that it does not know, only what
+// is surely said twice is taken off. note says what was mended; empty when
+// nothing was.
+func JoinPath(to *url.URL, escaped string, route wire.Route) (joined, note string) {
+	base := strings.TrimRight(to.EscapedPath(), "/")
 	trimmed := strings.TrimLeft(escaped, "/")
 	if len(escaped)-len(trimmed) > 1 {
 		note = "the path begins with more than one slash"

@@ -34,6 +34,8 @@ type Account struct {
 	Reserved                  bool // a lane has a budget of tokens, and these were reserved
 	InputTokens, OutputTokens int64
 
+	ExpectedWait time.Duration // for which it was refused; 0: it was not, or for another reason
+
 	Held       time.Duration // of its wait: while the endpoint's word held the lane
 	HoldReason string
 }

@@ -43,7 +43,9 @@ func (s *Shaper) hopeless(ln *line, now, deadline time.Duration, first bool) *Re
 	}
 	wait, at, limit := s.expect(ln, now, first)
 	if now+wait >= deadline {
-		return s.refuse(ln, at, limit, fmt.Sprintf("it would have to wait for %s, and may for %s", about(wait), about(max(deadline-now, 0))), now, wait-(deadline-now))
+		r := s.refuse(ln, at, limit, fmt.Sprintf("it would have to wait for %s, and may for %s", about(wait), about(max(deadline-now, 0))), now, wait-(deadline-now))
+		r.Account.ExpectedWait = wait
+		return r
 	}
 	return nil
 }

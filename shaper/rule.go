@@ -1,6 +1,7 @@
 package shaper
 
 import (
+	"errors"
 	"fmt"
 	"path"
 	"slices"
@@ -118,6 +119,16 @@ func ParseRule(text string) (Rule, error) {
 	return r, err
 }
 
+// looksSecret says whether the value of a key's selector can be no fingerprint,
+// 8 hex digits, and no pattern of them: it may be a key, which must not be shown.
+func looksSecret(key string) bool {
+	if key == Each {
+		return false
+	}
+	const digits, glob = "0123456789abcdef", "*?[]^-\\"
+	return strings.Trim(key, digits+glob) != "" || len(key) > 8 && !strings.ContainsAny(key, glob)
+}
+
 // parseRule also gives the settings that the text names, in their order.
 func parseRule(text string) (r Rule, set [][2]string, err error) {
 	fail := func(format string, args ...any) (Rule, [][2]string, error) {
@@ -126,6 +137,11 @@ func parseRule(text string) (r Rule, set [][2]string, err error) {
 	words := strings.Fields(text)
 	if len(words) == 0 {
 		return fail("want something like scenario=rag rps=2")
+	}
+	for _, word := range words {
+		if key, ok := strings.CutPrefix(word, "key="); ok && looksSecret(key) {
+			return Rule{}, nil, errors.New("limit: key= wants the key's fingerprint, which weir report --by key shows, or each; not the key itself")
+		}
 	}
 	seen := map[string]bool{}
 	for _, word := range words {

@@ -68,6 +68,24 @@ func quoted(text string) string {
 	return `"` + text + `"`
 }
 
+// Who puts the key itself where its fingerprint belongs does not find it in an
+// error, a log or a lane's name.
+func TestAKeyIsNoFingerprintAndIsNotShown(t *testing.T) {
+	const want = "limit: key= wants the key's fingerprint, which weir report --by key shows, or each; not the key itself"
+	for _, secret := range []string{"sk-ant-0123", "0123456789abcdef0123456789abcdef", "AIza0123", "0123abcg"} {
+		for _, text := range []string{"key=" + secret + " rps=2", "rps=fast key=" + secret, "bogus key=" + secret} {
+			if _, err := ParseRule(text); err == nil || err.Error() != want {
+				t.Errorf("%s: %v", text, err)
+			}
+		}
+	}
+	for _, fingerprint := range []string{"1a2b3c4d", "1a*", "[0-9a-f]???????", "each", "*"} {
+		if r, err := ParseRule("key=" + fingerprint + " rps=2"); err != nil || r.Select.Key != fingerprint {
+			t.Errorf("%s: %v", fingerprint, err)
+		}
+	}
+}
+
 // laneOf is the lane that a rule gives a call; "–" when it does not speak of it.
 func laneOf(t *testing.T, rule string, a Ask) string {
 	t.Helper()

@@ -28,14 +28,9 @@ const (
 // own goroutine, and deletes those whose time or room is over, in small steps.
 // What finds no room to wait in is not kept, and counted: nobody waits.
 type Keeper struct {
-	db *DB
-	o  KeeperOptions
-
-	wake  chan struct{} // holds one
-	flush chan chan error
-	stop  chan struct{}
-	done  chan struct{}
-	once  sync.Once
+	writing
+	o    KeeperOptions
+	wake chan struct{} // holds one
 
 	mu      sync.Mutex
 	queue   []draft
@@ -48,8 +43,8 @@ type Keeper struct {
 	total   int64        // bytes that all contents take
 	version int64        // of the database, when they were counted
 
-	kept, dropped    atomic.Int64
-	lastErr, dropErr atomic.Pointer[error]
+	kept, dropped atomic.Int64
+	dropErr       atomic.Pointer[error]
 }
 
 // draft is a content that is made when it is to be written.
@@ -64,14 +59,11 @@ func NewKeeper(ctx context.Context, db *DB, o KeeperOptions) (*Keeper, error) {
 	if o.Room <= 0 {
 		o.Room = waitingRoom
 	}
-	k := &Keeper{
-		db: db, o: o,
-		wake: make(chan struct{}, 1), flush: make(chan chan error), stop: make(chan struct{}), done: make(chan struct{}),
-	}
+	k := &Keeper{writing: writing{db: db}, o: o, wake: make(chan struct{}, 1)}
 	if err := k.note(k.count(ctx)); err != nil {
 		return nil, err
 	}
-	go k.run()
+	k.begin(k.run)
 	return k, nil
 }
 
@@ -102,10 +94,11 @@ func (k *Keeper) Dropped() int64 { return k.dropped.Load() }
 // Err is why contents could not be written or deleted the last time it was
 // tried, or else why the last one was dropped; nil when all went well.
 func (k *Keeper) Err() error {
-	for _, last := range []*atomic.Pointer[error]{&k.lastErr, &k.dropErr} {
-		if err := last.Load(); err != nil {
-			return *err
-		}
+	if err := k.failure(); err != nil {
+		return err
+	}
+	if err := k.dropErr.Load(); err != nil {
+		return *err
 	}
 	return nil
 }
@@ -119,41 +112,22 @@ func (k *Keeper) drop(n int, why error) {
 
 // Flush writes all that was added before, and deletes all whose time or room is
 // over.
-func (k *Keeper) Flush(ctx context.Context) error {
-	answer := make(chan error, 1)
-	select {
-	case k.flush <- answer:
-	case <-k.done:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	select {
-	case err := <-answer:
-		return err
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
+func (k *Keeper) Flush(ctx context.Context) error { return k.all(ctx) }
 
 // Shutdown writes all that was added, and stops. It gives up when ctx ends.
 func (k *Keeper) Shutdown(ctx context.Context) error {
-	k.once.Do(func() {
+	err := k.end(ctx, func() {
 		k.mu.Lock()
 		k.stopped = true
 		k.mu.Unlock()
-		close(k.stop)
 	})
-	select {
-	case <-k.done:
-		return k.Err()
-	case <-ctx.Done():
-		return ctx.Err()
+	if err != nil {
+		return err
 	}
+	return k.Err()
 }
 
 func (k *Keeper) run() {
-	defer close(k.done)
 	ticker := time.NewTicker(pruneTick)
 	defer ticker.Stop()
 	var due <-chan time.Time // a batch is to be written
@@ -302,15 +276,4 @@ func (k *Keeper) insert() error {
 	}
 	k.total += bytes
 	return nil
-}
-
-// note takes down how writing went.
-func (k *Keeper) note(err error) error {
-	if err == nil {
-		k.lastErr.Store(nil)
-		return nil
-	}
-	err = fmt.Errorf("database %s: %w", k.db.Path, explain(err))
-	k.lastErr.Store(&err)
-	return err
 }

@@ -18,8 +18,6 @@ import (
 const (
 	queueLength = 16_384
 	batchRows   = 512
-	batchWait   = 150 * time.Millisecond // how long an ended call waits for others
-	tick        = 250 * time.Millisecond // how often calls in flight are written down
 	fullWait    = 100 * time.Millisecond // how long an ending call waits for room
 	idleBeat    = time.Minute            // how often a writer without calls says that it lives
 )
@@ -31,17 +29,13 @@ const (
 // is all that comes until there is room again.
 // Spans that are not weir's calls are passed over.
 type Recorder struct {
-	db     *DB
+	writing
 	writer int64
 	names  *names
 	// wrote is told the last id after each batch; nil when nobody listens.
 	wrote atomic.Pointer[func(lastID int64)]
 
 	queue chan sdktrace.ReadOnlySpan
-	flush chan chan error
-	stop  chan struct{}
-	done  chan struct{}
-	once  sync.Once
 
 	// ending is held while a span is queued, and for good once no more may be.
 	ending  sync.RWMutex
@@ -51,7 +45,6 @@ type Recorder struct {
 	open map[[8]byte]*openCall
 
 	written, lost, waiting atomic.Int64
-	lastErr                atomic.Pointer[error]
 	choked                 atomic.Bool // a span waited in vain for room, and there was none since
 }
 
@@ -76,11 +69,10 @@ func NewRecorder(ctx context.Context, db *DB, version string) (*Recorder, error)
 		return nil, err
 	}
 	r := &Recorder{
-		db: db, writer: id, names: newNames(),
-		queue: make(chan sdktrace.ReadOnlySpan, queueLength), flush: make(chan chan error),
-		stop: make(chan struct{}), done: make(chan struct{}), open: map[[8]byte]*openCall{},
+		writing: writing{db: db}, writer: id, names: newNames(),
+		queue: make(chan sdktrace.ReadOnlySpan, queueLength), open: map[[8]byte]*openCall{},
 	}
-	go r.run()
+	r.begin(r.run)
 	return r, nil
 }
 
@@ -91,12 +83,7 @@ func (r *Recorder) Lost() int64    { return r.lost.Load() }
 func (r *Recorder) Waiting() int64 { return r.waiting.Load() }
 
 // Err is why the last batch could not be written; nil when it could.
-func (r *Recorder) Err() error {
-	if err := r.lastErr.Load(); err != nil {
-		return *err
-	}
-	return nil
-}
+func (r *Recorder) Err() error { return r.failure() }
 
 // OnStart takes down that a call is in flight.
 func (r *Recorder) OnStart(_ context.Context, s sdktrace.ReadWriteSpan) {
@@ -167,43 +154,24 @@ func (r *Recorder) lose(n int) {
 }
 
 // ForceFlush writes all that has ended before.
-func (r *Recorder) ForceFlush(ctx context.Context) error {
-	answer := make(chan error, 1)
-	select {
-	case r.flush <- answer:
-	case <-r.done:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	select {
-	case err := <-answer:
-		return err
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
+func (r *Recorder) ForceFlush(ctx context.Context) error { return r.all(ctx) }
 
 // Shutdown writes all that has ended and stops. Calls that end later are lost,
 // so streams are drained before. It gives up when ctx ends.
 func (r *Recorder) Shutdown(ctx context.Context) error {
-	r.once.Do(func() {
+	err := r.end(ctx, func() {
 		r.ending.Lock()
 		r.stopped = true
 		r.ending.Unlock()
-		close(r.stop)
 	})
-	select {
-	case <-r.done:
-		return r.Err()
-	case <-ctx.Done():
-		return ctx.Err()
+	if err != nil {
+		return err
 	}
+	return r.Err()
 }
 
 // run is the only writer.
 func (r *Recorder) run() {
-	defer close(r.done)
 	ticker := time.NewTicker(tick)
 	defer ticker.Stop()
 	var batch []sdktrace.ReadOnlySpan
@@ -271,9 +239,6 @@ func (r *Recorder) take(batch []sdktrace.ReadOnlySpan) []sdktrace.ReadOnlySpan {
 	return batch
 }
 
-// lastTries is how often the rest is tried to be written at the end.
-const lastTries = 8
-
 // finish writes what is left. What cannot be written after some tries is lost.
 func (r *Recorder) finish(batch []sdktrace.ReadOnlySpan) {
 	for tries := 0; ; {
@@ -306,13 +271,10 @@ func (r *Recorder) anyOpen() bool {
 // writeBatch writes ended calls and the calls in flight in one transaction.
 func (r *Recorder) writeBatch(batch []sdktrace.ReadOnlySpan) error {
 	last, written, err := r.transaction(batch)
-	if err != nil {
+	if r.note(err) != nil {
 		r.names.forget() // some of them may have been rolled back
-		err = fmt.Errorf("database %s: %w", r.db.Path, explain(err))
-		r.lastErr.Store(&err)
-		return err
+		return r.Err()
 	}
-	r.lastErr.Store(nil)
 	r.written.Add(int64(written))
 	r.waiting.Add(-int64(written))
 	r.lose(len(batch) - written)

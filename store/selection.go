@@ -56,7 +56,7 @@ func ParseSelection(words []string) (Selection, error) {
 		plain := kind == "last" || kind == "all"
 		switch {
 		case !known:
-			return s, fmt.Errorf("selection %q: want %s", word, examples())
+			return s, &UnknownSelector{Word: word}
 		case plain && hasValue, !plain && value == "":
 			return s, fmt.Errorf("selection %q: want it in the form %s", word, exampleOf(kind))
 		}
@@ -68,6 +68,25 @@ func ParseSelection(words []string) (Selection, error) {
 		s.terms = append(s.terms, term{kind, value})
 	}
 	return s, nil
+}
+
+// UnknownSelector is a word of a selection that begins with none that there is.
+type UnknownSelector struct{ Word string }
+
+func (e *UnknownSelector) Error() string {
+	return fmt.Sprintf("selection %q: want %s", e.Word, examples())
+}
+
+// Selectors are the words of a selection that have a value, up to their colon,
+// or those that have none.
+func Selectors(valued bool) []string {
+	var kinds []string
+	for _, s := range selectors {
+		if strings.Contains(s.example, ":") == valued {
+			kinds = append(kinds, s.kind)
+		}
+	}
+	return kinds
 }
 
 func exampleOf(kind string) string {

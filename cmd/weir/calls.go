@@ -81,8 +81,8 @@ func (a *app) runCalls(ctx context.Context, words []string, f callsFlags) error 
 	var selection store.Selection
 	var err error
 	if !one {
-		if selection, err = store.ParseSelection(words); err != nil {
-			return usage(err)
+		if selection, err = parseSelection(words); err != nil {
+			return err
 		}
 	}
 	db, err := a.openToRead(ctx, f.db)

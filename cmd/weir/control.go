@@ -27,8 +27,12 @@ type status struct {
 	Scenario  string         `json:"scenario"` // of requests that nothing names
 	Started   time.Time      `json:"started"`
 
+	// Ways are the addresses that requests are sent to.
+	Ways []string `json:"ways"`
 	// ClientToken says that requests must bring a token.
 	ClientToken bool `json:"client_token"`
+	// InjectUsage says that it asks for usage in the clients' place.
+	InjectUsage bool `json:"inject_usage"`
 }
 
 // upstreamSaid is an upstream of a running proxy.
@@ -62,7 +66,8 @@ func (s *stack) status(at net.Addr, p *proxy.Proxy) status {
 	}
 	said := status{
 		Pid: os.Getpid(), Version: release, Listen: "http://" + reachable(at), Database: database,
-		Upstreams: []upstreamSaid{}, Started: time.Now(), ClientToken: p.ClientToken != "",
+		Upstreams: []upstreamSaid{}, Started: time.Now(), ClientToken: p.ClientToken != "", InjectUsage: p.InjectUsage,
+		Ways: waysOf(p.Upstreams),
 	}
 	for _, u := range p.Upstreams {
 		said.Upstreams = append(said.Upstreams, upstreamSaid{

@@ -7,10 +7,10 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"path"
 	"strings"
 	"time"
 
+	"weir/proxy"
 	"weir/proxy/wire"
 	"weir/store/call"
 	"weir/store/report"
@@ -19,23 +19,20 @@ import (
 // otherBases are where gateways put an API that people look for elsewhere.
 var otherBases = []string{"", "/api", "/openai", "/anthropic"}
 
-// joinBase puts an API's path behind a base, as weir's proxy does: the version
-// stands there once, and the base's own goes before the API's, except where
-// the base has that of another API.
+// joinBase puts an API's path, as weir knows it, behind a base, as weir's proxy
+// does.
 func joinBase(base *url.URL, target string, api wire.API) *url.URL {
 	u := *base
 	p, query, _ := strings.Cut(target, "?")
-	prefix := strings.TrimRight(base.Path, "/")
-	if versionEnd.MatchString(prefix) {
-		own := path.Base(prefix)
-		asked, rest, _ := strings.Cut(strings.TrimPrefix(p, "/"), "/")
-		if versionEnd.MatchString("/"+asked) && (api != wire.Gemini || asked == own) {
-			p = "/" + rest
-		} else if api == wire.Gemini {
-			prefix = path.Dir(prefix)
-		}
+	route := wire.Route{API: api, Operation: wire.OpModels}
+	if p == "/models" { // looked for without a version, which is then not added
+		route.Operation = wire.OpOther
 	}
-	u.Path, u.RawPath, u.RawQuery = strings.TrimRight(prefix, "/")+p, "", query
+	joined, _ := proxy.JoinPath(base, p, route)
+	u.Path, u.RawPath, u.RawQuery = joined, "", query
+	if plain, err := url.PathUnescape(joined); err == nil {
+		u.Path, u.RawPath = plain, joined
+	}
 	return &u
 }
 

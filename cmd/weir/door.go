@@ -15,7 +15,6 @@ import (
 
 	"weir/proxy"
 	"weir/proxy/client"
-	"weir/shaper"
 	"weir/store"
 	"weir/store/call"
 )
@@ -76,26 +75,27 @@ func (a *app) findDoor(ctx context.Context, command []string, f execFlags) (*doo
 			return nil, usage(err)
 		}
 	}
-	shape, err := f.limits.shaper(nil)
-	if err != nil {
-		return nil, err
-	}
 	forward := f.door == "forward"
 	var trusted *trust
 	if forward {
+		var err error
 		if trusted, err = openTrust(a.env); err != nil {
 			return nil, err
 		}
 	}
 	own := func() (*door, error) {
 		if forward {
-			return a.ownForwardDoor(ctx, f.db, asked, trusted, shape)
+			return a.ownForwardDoor(ctx, f, asked, trusted)
 		}
-		return a.ownDoor(ctx, command, f.db, asked, shape)
+		return a.ownDoor(ctx, command, f, asked)
 	}
-	var passedBy []string
+	var passedBy, unasking []string
 	for _, r := range a.runningProxies(ctx) {
 		if r.ClientToken || !sameFile(database, r.Database) {
+			continue
+		}
+		if f.usage == usageInject && !r.InjectUsage {
+			unasking = append(unasking, r.Listen)
 			continue
 		}
 		var d *door
@@ -105,6 +105,9 @@ func (a *app) findDoor(ctx context.Context, command []string, f execFlags) (*doo
 			d = r.door(command, os.Environ(), asked)
 		}
 		switch {
+		case d != nil && a.impair != nil:
+			a.warn([]string{fmt.Sprintf("the weir at %s makes no calls worse for one command, so another one did, without its tag, rules and keys", r.Listen)})
+			return own()
 		case d != nil && !f.limits.given():
 			return d, nil
 		case d != nil:
@@ -112,6 +115,9 @@ func (a *app) findDoor(ctx context.Context, command []string, f execFlags) (*doo
 			return own()
 		}
 		passedBy = append(passedBy, r.Listen)
+	}
+	if len(unasking) > 0 {
+		a.warn([]string{fmt.Sprintf("the weir at %s was started without --usage inject, so another one serves, without its tag, rules and keys", strings.Join(unasking, ", "))})
 	}
 	if len(passedBy) > 0 {
 		a.warn([]string{fmt.Sprintf("the weir at %s does not serve all that %s may speak by the %s door, so another one did, without its tag, rules and keys; --upstream says which endpoint is meant",
@@ -211,7 +217,7 @@ func hostnameOf(s string) string {
 }
 
 // ownDoor serves a proxy in this process, on a port of its own.
-func (a *app) ownDoor(ctx context.Context, command []string, database string, asked []upstreamFlag, shape *shaper.Shaper) (*door, error) {
+func (a *app) ownDoor(ctx context.Context, command []string, f execFlags, asked []upstreamFlag) (*door, error) {
 	d := &door{bases: map[client.Family]string{}}
 	var upstreams []proxy.Upstream
 	for _, u := range asked {
@@ -237,7 +243,7 @@ func (a *app) ownDoor(ctx context.Context, command []string, database string, as
 	if err := asTheCommandWould(upstreams); err != nil {
 		return nil, err
 	}
-	return d, a.serveDoor(ctx, d, database, upstreams, nil, shape)
+	return d, a.serveDoor(ctx, d, f, upstreams, nil)
 }
 
 // asTheCommandWould has the upstreams reached by the way that the command
@@ -254,13 +260,17 @@ func asTheCommandWould(upstreams []proxy.Upstream) error {
 }
 
 // serveDoor serves a proxy in this process, on a port of its own.
-func (a *app) serveDoor(ctx context.Context, d *door, database string, upstreams []proxy.Upstream, forward *proxy.Forward, shape *shaper.Shaper) error {
-	s, err := a.openStack(ctx, database, shape)
+func (a *app) serveDoor(ctx context.Context, d *door, f execFlags, upstreams []proxy.Upstream, forward *proxy.Forward) error {
+	shape, err := f.limits.shaper(nil)
+	if err != nil {
+		return err
+	}
+	s, err := a.openStack(ctx, f.db, shape)
 	if err != nil {
 		return err
 	}
 	p := s.proxy(upstreams)
-	p.Log, p.Forward = a.logger(false), forward
+	p.Log, p.Forward, p.InjectUsage = a.logger(false), forward, f.usage == usageInject
 	base, stop, err := serveInside(p)
 	if err != nil {
 		return errors.Join(err, s.close())

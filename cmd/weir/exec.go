@@ -31,6 +31,8 @@ type execFlags struct {
 	summary  string
 	quiet    bool
 	limits   laneFlags
+	usage    usageMode
+	impair   impairFlags
 }
 
 func (a *app) execCommand() *cobra.Command {
@@ -51,6 +53,7 @@ provider's own.`,
   weir exec --scenario refactor -- codex exec "tidy up main.go"
   weir exec --upstream http://127.0.0.1:8000 -- python agent.py
   weir exec --door forward -- my-agent    (which has no setting for a base URL)
+  weir exec --impair 'stall+5s:10%' -- claude
   weir exec --quiet --summary cost.json -- npx @google/gemini-cli -p hello`,
 		Args: wantArgs(1, -1, "the command to run"),
 		RunE: func(c *cobra.Command, args []string) error { return a.runExec(c.Context(), args, f) },
@@ -61,8 +64,10 @@ provider's own.`,
 	fl.StringVarP(&f.upstream, "upstream", "u", "", "endpoint that its requests go to, whichever API they speak")
 	fl.StringVar(&f.door, "door", "reverse", "how the command finds weir: reverse, by its base URL, or forward, by HTTPS_PROXY and weir's CA")
 	fl.StringVar(&f.db, "db", "", "database file (default: weir.db in the user's data folder)")
+	f.usage.add(fl)
 	fl.BoolVar(&f.json, "json", false, "say what it cost as JSON, the contract of store/report/REPORT.md")
 	fl.StringVar(&f.summary, "summary", "", "write what it cost to this file, as JSON")
+	f.impair.add(fl)
 	fl.BoolVarP(&f.quiet, "quiet", "q", false, "say nothing beside the command")
 	f.limits.add(fl)
 	return c
@@ -75,6 +80,9 @@ func (a *app) runExec(ctx context.Context, command []string, f execFlags) error 
 	}
 	if f.door != "reverse" && f.door != "forward" {
 		return usagef("--door %s: want reverse or forward", f.door)
+	}
+	if err := f.usage.check(); err != nil {
+		return err
 	}
 	if err := findCommand(command[0]); err != nil {
 		return err
@@ -92,6 +100,13 @@ func (a *app) runExec(ctx context.Context, command []string, f execFlags) error 
 	said := &heldBack{}
 	meanwhile := *a
 	meanwhile.err = said
+	var err error
+	if meanwhile.impair, err = f.impair.impairer(); err != nil {
+		return err
+	}
+	if !f.quiet {
+		tellImpairments(a.err, meanwhile.impair)
+	}
 	d, err := meanwhile.findDoor(ctx, command, f)
 	if err != nil {
 		return err

@@ -95,6 +95,12 @@ func askOnce(api string, leave bool) int {
 		"generationConfig": map[string]any{"maxOutputTokens": 8},
 		"contents":         []any{map[string]any{"role": "user", "parts": []any{map[string]any{"text": prompt}}}},
 	})
+	if api == "silent" { // about usage
+		fields := map[string]any{}
+		check(json.Unmarshal(body, &fields))
+		delete(fields, "stream_options")
+		body, err = json.Marshal(fields)
+	}
 	check(err)
 	resp, err := http.Post(base+path, "application/json", bytes.NewReader(body))
 	check(err)
@@ -102,7 +108,11 @@ func askOnce(api string, leave bool) int {
 	if leave {
 		_, err = io.ReadFull(resp.Body, make([]byte, 1))
 	} else {
-		_, err = io.Copy(io.Discard, resp.Body)
+		var answer []byte
+		answer, err = io.ReadAll(resp.Body)
+		if api == "silent" {
+			fmt.Println("usage seen:", bytes.Contains(answer, []byte(`"usage"`)))
+		}
 	}
 	check(err)
 	return resp.StatusCode

@@ -7,6 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"weir/store"
 )
 
 // variableAnnotation names a flag's variable where it is not the usual one.
@@ -110,6 +112,24 @@ func badVerb(root *cobra.Command, args []string) error {
 		text += fmt.Sprintf("; did you mean %s %s?", root.Name(), near)
 	}
 	return usage(&hinted{errors.New(text), root.Name() + " --help"})
+}
+
+// parseSelection reads the words of a selection; a mistyped one's error names
+// the nearest that there is.
+func parseSelection(words []string) (store.Selection, error) {
+	s, err := store.ParseSelection(words)
+	var unknown *store.UnknownSelector
+	if errors.As(err, &unknown) {
+		kind, value, valued := strings.Cut(unknown.Word, ":")
+		near := nearest(kind, store.Selectors(valued))
+		if near != "" && valued {
+			near += ":" + value
+		}
+		if near != "" {
+			err = fmt.Errorf("selection %q: did you mean %s?", unknown.Word, near)
+		}
+	}
+	return s, usage(err)
 }
 
 // nearest is the name that word was probably meant to be; empty when none is

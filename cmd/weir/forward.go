@@ -13,7 +13,6 @@ import (
 
 	"weir/proxy"
 	"weir/proxy/client"
-	"weir/shaper"
 	"weir/store"
 )
 
@@ -142,7 +141,7 @@ func matchesHost(globs []string, host string) bool {
 
 // ownForwardDoor serves a forward proxy in this process. What is asked for
 // stands in the place of all hosts that are measured.
-func (a *app) ownForwardDoor(ctx context.Context, database string, asked []upstreamFlag, trusted *trust, shape *shaper.Shaper) (*door, error) {
+func (a *app) ownForwardDoor(ctx context.Context, f execFlags, asked []upstreamFlag, trusted *trust) (*door, error) {
 	var upstreams []proxy.Upstream
 	for _, u := range asked {
 		up, err := u.upstream(a.env)
@@ -157,5 +156,5 @@ func (a *app) ownForwardDoor(ctx context.Context, database string, asked []upstr
 		return nil, err
 	}
 	d := &door{caFile: trusted.file, bundle: trusted.bundle}
-	return d, a.serveDoor(ctx, d, database, upstreams, forwardDoor(trusted.folder, nil, "", direct[0].Proxy), shape)
+	return d, a.serveDoor(ctx, d, f, upstreams, forwardDoor(trusted.folder, nil, "", direct[0].Proxy))
 }

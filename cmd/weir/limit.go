@@ -44,7 +44,8 @@ func (a *app) limitCommand() *cobra.Command {
 		Long: `Shows how a running proxy limits calls, or changes it at once: streams under way go
 on, and who waits keeps its place. Who is limited is said by scenario, upstream,
 model, key or session, each a name or a pattern such as gpt-*; "each" gives every
-one a lane of its own. Without that it is all calls. LIMIT=off takes a part away.
+one a lane of its own. Without that it is all calls. LIMIT=off takes a part away,
+but for hold, of which it is a value.
 
 The limits, which weir proxy --limit and a load model's "limit" take as well:
   ` + strings.ReplaceAll(strings.TrimSpace(shaper.LimitHelp()), "\n", "\n  "),
@@ -59,6 +60,7 @@ The limits, which weir proxy --limit and a load model's "limit" take as well:
 	}
 	fl := c.Flags()
 	fl.BoolVar(&f.reset, "reset", false, "take back what weir limit has changed")
+	onceOnly(fl, "reset")
 	f.which.add(fl)
 	return c
 }

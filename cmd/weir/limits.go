@@ -1,14 +1,17 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/spf13/pflag"
 
+	"weir/proxy"
 	"weir/shaper"
 )
 
@@ -118,6 +121,9 @@ func readEdit(text string) (edit, error) {
 			err = fmt.Errorf("limit %q: %q is no limit; did you mean %s?", text, unknown.Name, near)
 		}
 	}
+	if said := rule.Select.Scenario; err == nil && said != writtenScenario(said) {
+		err = fmt.Errorf("limit %q: there is no scenario of that name; did you mean scenario=%s?", text, writtenScenario(said))
+	}
 	e := edit{who: rule.Select}
 	for word := range strings.FieldsSeq(text) {
 		name, value, _ := strings.Cut(word, "=")
@@ -126,6 +132,14 @@ func readEdit(text string) (edit, error) {
 		}
 	}
 	return e, err
+}
+
+// writtenScenario is a scenario's name as calls have it, or a pattern of such.
+func writtenScenario(said string) string {
+	if strings.ContainsAny(said, `*?[\`) {
+		return strings.ToLower(said)
+	}
+	return proxy.ScenarioName(said)
 }
 
 // over puts edits over rules. A rule without a limit is none.
@@ -159,6 +173,21 @@ func (a *app) tellLanes(s *shaper.Shaper) {
 	for _, limit := range ruleLines(s.Rules()) {
 		fmt.Fprintln(a.err, "lane                "+limit)
 	}
+}
+
+// holdsAt says whether limits hold at a target; what is no weir of the user's
+// has none that are known.
+func (a *app) holdsAt(ctx context.Context, target string, limits []string) bool {
+	if len(limits) == 0 {
+		return true
+	}
+	var said limitsSaid
+	for _, r := range a.runningProxies(ctx) {
+		if hostOf(r.Listen) == hostOf(target) && r.ask(ctx, http.MethodGet, "/limits", nil, &said) == nil {
+			break
+		}
+	}
+	return !slices.ContainsFunc(limits, func(limit string) bool { return !slices.Contains(said.Limits, limit) })
 }
 
 // ruleLines are rules as they are written.

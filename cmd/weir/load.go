@@ -48,10 +48,11 @@ type loadFlags struct {
 func (a *app) loadCommand() *cobra.Command {
 	var f loadFlags
 	c := &cobra.Command{
-		Use:   "load MODEL|TRACE",
-		Short: "Replay a load model or a recorded trace, and report on it",
-		Long: `Sends what a load model (or a trace) says, through a proxy inside this process
-(--upstream) or through a weir that runs already (--target), and reports on it.
+		Use:   "load MODEL|TRACE|DATASET",
+		Short: "Replay a load model, a recorded trace or a dataset, and report on it",
+		Long: `Sends what a load model says (or a trace, or a dataset of whole requests),
+through a proxy inside this process (--upstream) or through a weir that runs
+already (--target), and reports on it.
 The key is read from $WEIR_API_KEY, else from the API's own variable:
 $OPENAI_API_KEY, $ANTHROPIC_API_KEY, $GEMINI_API_KEY. It is never a flag.
 
@@ -62,8 +63,9 @@ one breaks it off.`,
   weir load load_model.json --upstream https://api.openai.com --model gpt-5-mini --qps 2 --label try=1
   weir load trace.csv --limit 300 --upstream http://127.0.0.1:9001
   weir load load_model.json --upstream http://127.0.0.1:9001 --concurrency adaptive
+  weir load requests.jsonl --qps 5 --upstream http://127.0.0.1:9001
   weir load load_model.json --dry-run`,
-		Args: wantArgs(1, 1, "the load model or trace"),
+		Args: wantArgs(1, 1, "the load model, trace or dataset"),
 		RunE: func(c *cobra.Command, args []string) error {
 			return a.runLoad(c.Context(), args[0], f, c.Flags().Changed)
 		},
@@ -74,7 +76,7 @@ one breaks it off.`,
 	fl.StringVar(&f.db, "db", "", "database file (default: weir.db in the user's data folder)")
 	fl.StringVar(&f.caFile, "ca-file", "", "PEM certificates to trust for upstreams, beside the system's")
 	fl.StringVar(&f.upstreamProxy, "upstream-proxy", "", "proxy on the way to the upstreams; HTTPS_PROXY is not read")
-	fl.DurationVar(&f.length, "for", 0, "play the model in this time; ramp and phases are scaled")
+	fl.DurationVar(&f.length, "for", 0, "play the model in this time; ramp and phases are scaled. A dataset is spread over it")
 	fl.Float64Var(&f.qps, "qps", 0, "request starts a second, instead of the model's")
 	fl.Uint64Var(&f.seed, "seed", 0, "seed of every random choice (default: the model's, else drawn and told)")
 	fl.StringArrayVar(&f.labels, "label", nil, "NAME or KEY=VALUE for each call of the run; may be repeated")
@@ -84,9 +86,9 @@ one breaks it off.`,
 	fl.DurationVar(&f.timeout, "timeout", 0, "longest time of one call (default: the model's, else none)")
 	f.limits.addShort(fl)
 	f.limits.rules.rows = &f.limit
-	fl.Var(&f.limits.rules, "limit", "rows of a trace to send, as 300 (default: all); or a limit of some calls, as in weir proxy")
-	fl.Float64Var(&f.speed, "speed", 0, "play a trace so much faster (default 1)")
-	fl.BoolVar(&f.dryRun, "dry-run", false, "say what would be sent, and send nothing")
+	fl.Var(&f.limits.rules, "limit", "rows of a trace or dataset to send, as 300 (default: all); or a limit of some calls, as in weir proxy")
+	fl.Float64Var(&f.speed, "speed", 0, "play a trace or dataset so much faster (default 1)")
+	fl.BoolVar(&f.dryRun, "dry-run", false, "say what would be sent, as weir plan does, and send nothing")
 	fl.BoolVar(&f.noPreflight, "no-preflight", false, "leave out the small request that proves address, key, model and streaming first")
 	fl.BoolVar(&f.json, "json", false, "print the report as JSON")
 	return c
@@ -108,14 +110,14 @@ func (a *app) runLoad(ctx context.Context, file string, f loadFlags, given func(
 		return err
 	}
 	if f.dryRun {
-		d := generator.Describe(ctx, plan)
+		o := generator.Foresee(ctx, plan, generator.OutlookOptions{})
 		if ctx.Err() != nil {
 			return errInterrupted
 		}
-		if d.Problem != nil {
-			return usage(d.Problem)
+		if o.Problem != nil {
+			return usage(o.Problem)
 		}
-		a.describe(d)
+		outlookText(a.out, o, a.style(a.out))
 		fmt.Fprintf(a.err, "next: weir load %s --upstream URL\n", file)
 		return nil
 	}
@@ -126,8 +128,8 @@ func (a *app) runLoad(ctx context.Context, file string, f loadFlags, given func(
 	case f.target != "" && f.limits.given():
 		return usagef("load: --rps, --limit and the like are for the proxy in here, and --target for one that runs; weir limit changes what holds in that")
 	case f.target != "":
-		if len(shape.Rules()) > 0 {
-			a.warn([]string{fmt.Sprintf("the limits of %s do not hold here: a weir that runs has its own, by weir proxy --load-model or weir limit", file)})
+		if !a.holdsAt(ctx, f.target, ruleLines(shape.Rules())) {
+			a.warn([]string{fmt.Sprintf("the limits of %s do not all hold at %s, which has its own: by weir proxy --load-model, or weir limit", file, f.target)})
 		}
 		if _, err := parseUpstream(f.target); err != nil {
 			return usage(errors.New(strings.ReplaceAll(err.Error(), "--upstream", "--target")))
@@ -141,6 +143,11 @@ func (a *app) runLoad(ctx context.Context, file string, f loadFlags, given func(
 			return err
 		}
 	}
+	if a.impair = impairerOf(plan.Model, plan.Seed); a.impair != nil && f.target != "" {
+		a.warn([]string{"the load model's impair is for a proxy inside weir load, and is passed over with --target: give that weir the model, as weir proxy --load-model " + file})
+		a.impair = nil
+	}
+	tellImpairments(a.err, a.impair)
 	s, err := a.openStack(ctx, f.db, shape)
 	if err != nil {
 		return err
@@ -228,12 +235,15 @@ func (a *app) readPlan(file string, f loadFlags, given func(string) bool) (*gene
 	if loadmodel.LooksLikeTrace(file) {
 		return a.readTrace(file, f, given)
 	}
+	if generator.LooksLikeDataset(file) {
+		return a.readDataset(file, f, given)
+	}
 	m, err := readModel(file)
 	if err != nil {
 		return nil, err
 	}
 	if f.limit > 0 || given("speed") {
-		return nil, usagef("--limit ROWS and --speed are for traces, and %s is a load model; use --for and --qps", file)
+		return nil, usagef("--limit ROWS and --speed are for traces and datasets, and %s is a load model; use --for and --qps", file)
 	}
 	if f.length > 0 {
 		m = m.Scaled(f.length)

@@ -17,6 +17,7 @@ import (
 
 	"weir/proxy"
 	"weir/proxy/client"
+	"weir/shaper"
 )
 
 // proxyFlags are the flags of weir proxy.
@@ -38,6 +39,8 @@ type proxyFlags struct {
 	maxHeader      int // KiB
 	keep           keepFlags
 	limits         laneFlags
+	usage          usageMode
+	impair         impairFlags
 	verbose        bool
 }
 
@@ -48,12 +51,21 @@ func (a *app) proxyCommand() *cobra.Command {
 		Short: "Stand in front of an LLM API and measure what passes",
 		Long: `Listens for requests to an LLM API, sends them on as they are, passes the answers
 back as they come, and records each call. Stop it with Ctrl-C: it takes no more
-requests and lets the streams under way end; a second Ctrl-C ends them.`,
+requests and lets the streams under way end; a second Ctrl-C ends them.
+
+--impair makes calls worse on purpose, to see how a client copes: whose, as
+scenario=agent: (any of scenario, upstream, model, key and session; all, if
+nothing is said), and what befalls a share of them, each by itself. K is an event
+with output, from 1, or a range 3..40. TIME is 800ms, 200ms..2s, or
+lognormal(500ms,2s) by its median and 99th percentile.
+` + indent(shaper.ImpairmentHelp()),
 		Example: `  weir proxy --upstream https://api.anthropic.com
   weir proxy --upstream openai=https://api.openai.com,models=gpt-* \
              --upstream local=http://127.0.0.1:8000,prefix=/local
   weir proxy --upstream https://host/api --ca-file ca.pem --load-model rules.json
-  weir proxy --upstream https://api.anthropic.com --keep shape`,
+  weir proxy --upstream https://api.openai.com --usage inject
+  weir proxy --upstream https://api.anthropic.com --keep shape
+  weir proxy --upstream https://api.anthropic.com --impair 'scenario=agent: first_token+200ms..2s, 529:5%'`,
 		Args: wantArgs(0, 0, ""),
 		RunE: func(c *cobra.Command, _ []string) error { return a.runProxy(c.Context(), f) },
 	}
@@ -61,7 +73,7 @@ requests and lets the streams under way end; a second Ctrl-C ends them.`,
 	fl.StringArrayVarP(&f.upstreams, "upstream", "u", nil, "where requests go: URL, or NAME=URL with ,prefix=/PATH, ,models=GLOB or ,key-env=NAME behind it; may be repeated")
 	fl.StringVarP(&f.listen, "listen", "l", "127.0.0.1:8484", "address to listen on")
 	fl.StringVar(&f.db, "db", "", "database file (default: weir.db in the user's data folder)")
-	fl.StringVar(&f.loadModel, "load-model", "", "load model whose match rules give requests their scenario, and whose limits hold; it is read again when it changes")
+	fl.StringVar(&f.loadModel, "load-model", "", "load model whose match rules give requests their scenario, and whose limits and impairments hold; it is read again when it changes")
 	fl.StringVar(&f.scenario, "scenario", "", "scenario of requests that nothing names; weir tag switches it (default: untagged)")
 	fl.StringArrayVar(&f.keyEnvs, "key-env", nil, "variable that holds a key to send in the place of the clients' own; may be repeated, and calls are spread over them")
 	fl.BoolVar(&f.forward, "forward", true, "be a forward proxy too, for tools without a base URL: see weir ca")
@@ -74,7 +86,9 @@ requests and lets the streams under way end; a second Ctrl-C ends them.`,
 	fl.IntVar(&f.holdBody, "hold-body", 64, "MiB of a request's body that are held to be sent again if its connection fails; a longer body passes without being held")
 	fl.IntVar(&f.maxHeader, "max-header", 1024, "KiB of headers that a request may have")
 	f.limits.add(fl)
+	f.impair.add(fl)
 	f.keep.add(fl)
+	f.usage.add(fl)
 	fl.BoolVarP(&f.verbose, "verbose", "v", false, "say more of what happens")
 	return c
 }
@@ -188,6 +202,9 @@ func (a *app) runProxy(ctx context.Context, f proxyFlags) error {
 	if err := f.keep.check(); err != nil {
 		return err
 	}
+	if err := f.usage.check(); err != nil {
+		return err
+	}
 	upstreams, err := f.proxyUpstreams(a.env)
 	if err != nil {
 		return err
@@ -209,10 +226,11 @@ func (a *app) runProxy(ctx context.Context, f proxyFlags) error {
 	if err != nil {
 		return err
 	}
-	if err := f.checkLoop(l.Addr(), upstreams); err != nil {
+	if err := errors.Join(f.checkLoop(l.Addr(), upstreams), a.checkRing(ctx, l.Addr(), upstreams)); err != nil {
 		l.Close()
 		return err
 	}
+	a.impair = book.impair
 	s, err := a.openStack(ctx, f.db, book.shaper)
 	if err != nil {
 		l.Close()
@@ -225,6 +243,7 @@ func (a *app) runProxy(ctx context.Context, f proxyFlags) error {
 	}
 	p := s.proxy(upstreams)
 	p.Keep = kept.seam
+	p.InjectUsage = f.usage == usageInject
 	p.Forward = forward
 	p.ClientToken, p.Log, p.Scenario = token, a.logger(f.verbose), f.scenario
 	p.HoldBody, p.MaxHeaderBytes = int64(f.holdBody)<<20, f.maxHeader<<10
@@ -270,16 +289,16 @@ func (a *app) runProxy(ctx context.Context, f proxyFlags) error {
 // rulebook reads what the load model and the flags say of scenarios and limits.
 func (f *proxyFlags) rulebook() (*rulebook, error) {
 	if f.loadModel == "" {
-		return openRulebook("", nil, &f.limits)
+		return openRulebook("", nil, &f.limits, &f.impair)
 	}
 	m, err := readModel(f.loadModel)
 	if err != nil {
 		return nil, err
 	}
-	if !m.HasRules() && len(m.Rules()) == 0 {
-		return nil, usagef(`load model %s: no scenario has a match rule or a limit, so it says nothing to a proxy; add one, as "match": "input_tokens > 4000" or "limit": {"rps": 2}`, f.loadModel)
+	if !m.HasRules() && len(m.Rules())+len(m.Impairments()) == 0 {
+		return nil, usagef(`load model %s: no scenario has a match rule, a limit or an impairment, so it says nothing to a proxy; add one, as "match": "input_tokens > 4000" or "limit": {"rps": 2}`, f.loadModel)
 	}
-	return openRulebook(f.loadModel, m, &f.limits)
+	return openRulebook(f.loadModel, m, &f.limits, &f.impair)
 }
 
 // drain lets the streams under way end, for so long as grace and patience allow,
@@ -359,6 +378,7 @@ func (a *app) banner(s *stack, at net.Addr, p *proxy.Proxy, tokenEnv string, boo
 	for _, limit := range ruleLines(book.shaper.Rules()) {
 		fmt.Fprintf(a.out, "  lane %s\n", limit)
 	}
+	tellImpairments(a.out, book.impair)
 	fmt.Fprintln(a.out)
 	fmt.Fprintln(a.out, "Point a tool at it; my-work is the name of a scenario, and yours to choose:")
 	a.lines(client.Point(base + "/s/my-work"))

@@ -69,8 +69,8 @@ func (a *app) runReport(ctx context.Context, words []string, f reportFlags) erro
 	if err := report.CheckGroupKeys(f.by); err != nil {
 		return usage(err)
 	}
-	if _, err := store.ParseSelection(words); err != nil {
-		return usage(err)
+	if _, err := parseSelection(words); err != nil {
+		return err
 	}
 	db, err := a.openToRead(ctx, f.db)
 	if err != nil {

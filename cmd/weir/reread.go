@@ -86,6 +86,7 @@ func (a *app) reread(b *rulebook) {
 		limits = strings.Join(lines, "; ")
 	}
 	fmt.Fprintf(a.err, "load model %s was read again: %s\n", b.file, limits)
+	tellImpairments(a.err, b.impair)
 	for _, lane := range gaveWay {
 		fmt.Fprintf(a.err, "! what weir limit said of %s gave way to the file\n", lane)
 	}

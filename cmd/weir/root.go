@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"weir/shaper"
 	"weir/store/report"
 )
 
@@ -19,6 +20,8 @@ type app struct {
 	hard context.Context // ends when the command is to stop at once
 
 	color string // --color: auto, always, never
+
+	impair *shaper.Impairer // of the proxies that the command serves; nil: none
 }
 
 // newRoot builds the commands. hard ends when a command is to stop at once.
@@ -55,7 +58,7 @@ all of it on.`,
 		}
 		return usagef("--color %s: want auto, always or never", a.color)
 	}
-	root.AddCommand(a.demoCommand(), a.proxyCommand(), a.simCommand(), a.loadCommand(),
+	root.AddCommand(a.demoCommand(), a.proxyCommand(), a.simCommand(), a.planCommand(), a.loadCommand(),
 		a.execCommand(), a.tagCommand(), a.limitCommand(), a.lanesCommand(), a.caCommand(), a.doctorCommand(), a.reportCommand(), a.callsCommand(), a.versionCommand())
 	root.InitDefaultCompletionCmd()
 	root.InitDefaultHelpCmd()

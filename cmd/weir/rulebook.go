@@ -16,6 +16,9 @@ type rulebook struct {
 	edits  []edit // what the command line says of limits
 	shaper *shaper.Shaper
 
+	impairments []shaper.Impairment // that the command line says
+	impair      *shaper.Impairer    // nil: neither it nor a load model may say any
+
 	model atomic.Pointer[loadmodel.Model] // nil without a file
 
 	mu      sync.Mutex
@@ -23,13 +26,19 @@ type rulebook struct {
 }
 
 // openRulebook begins with a model, which is nil when there is none.
-func openRulebook(file string, m *loadmodel.Model, f *laneFlags) (*rulebook, error) {
+func openRulebook(file string, m *loadmodel.Model, f *laneFlags, worse *impairFlags) (*rulebook, error) {
 	edits, err := f.edits()
 	if err != nil {
 		return nil, err
 	}
 	b := &rulebook{file: file, edits: edits, shaper: &shaper.Shaper{}}
 	b.model.Store(m)
+	if b.impairments, err = worse.read(); err != nil {
+		return nil, err
+	}
+	if file != "" || len(b.impairments) > 0 {
+		b.impair = shaper.NewImpairer(b.statedImpairments(), worse.seed)
+	}
 	return b, b.shaper.Configure(b.stated())
 }
 
@@ -40,6 +49,16 @@ func (b *rulebook) stated() []shaper.Rule {
 		rules = m.Rules()
 	}
 	return over(rules, b.edits)
+}
+
+// statedImpairments are what befalls calls as the command line and the model
+// state it. Of one kind the first that is drawn befalls a call.
+func (b *rulebook) statedImpairments() []shaper.Impairment {
+	all := slices.Clone(b.impairments)
+	if m := b.model.Load(); m != nil {
+		all = append(all, m.Impairments()...)
+	}
+	return all
 }
 
 // match gives the scenario that a request belongs to by the model's rules.
@@ -75,6 +94,7 @@ func (b *rulebook) replace(m *loadmodel.Model) (gaveWay []string, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.model.Store(m)
+	b.impair.Configure(b.statedImpairments())
 	for _, r := range m.Rules() {
 		if rest := without(b.changed, r.Select); len(rest) < len(b.changed) {
 			b.changed = rest

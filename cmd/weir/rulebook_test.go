@@ -40,7 +40,7 @@ func bookOf(t *testing.T, text string, flags *laneFlags) *rulebook {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := openRulebook(file, m, flags)
+	b, err := openRulebook(file, m, flags, &impairFlags{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -66,7 +66,7 @@ func (a *app) openStack(ctx context.Context, path string, shape *shaper.Shaper) 
 
 // proxy makes a proxy that records here. It opens upstreams of its own.
 func (s *stack) proxy(upstreams []proxy.Upstream) *proxy.Proxy {
-	return &proxy.Proxy{Upstreams: slices.Clone(upstreams), Tracer: s.tracer, Fingerprint: s.fingerprint, Shaper: s.shaper}
+	return &proxy.Proxy{Upstreams: slices.Clone(upstreams), Tracer: s.tracer, Fingerprint: s.fingerprint, Shaper: s.shaper, Impair: s.a.impair}
 }
 
 // fingerprint tells keys apart: 8 hex digits that mean nothing without the
@@ -160,8 +160,10 @@ func (s *stack) storedRun(run *generator.Run, shown string) store.Run {
 	r := store.Run{
 		ID: run.ID, Target: shown, Seed: run.Plan.Seed, Version: release, Labels: run.Labels, Started: time.Now(),
 	}
-	if t := run.Plan.Trace; t != nil {
+	if t, d := run.Plan.Trace, run.Plan.Dataset; t != nil {
 		r.Name = t.Path
+	} else if d != nil {
+		r.Name, r.Scenarios = d.Path, d.Scenarios
 	} else {
 		r.Name, r.Model = run.Plan.Model.Name, run.Plan.Model.Source
 		for _, sc := range run.Plan.Model.Scenarios {
@@ -178,9 +180,9 @@ func (s *stack) report(ctx context.Context, selection, by []string) (*report.Rep
 
 // summarise reads the calls that a selection names and puts them into rows.
 func summarise(ctx context.Context, db *store.DB, words, by []string) (*report.Report, error) {
-	selection, err := store.ParseSelection(words)
+	selection, err := parseSelection(words)
 	if err != nil {
-		return nil, usage(err)
+		return nil, err
 	}
 	return report.Summarise(db.Calls(ctx, selection, store.Order{}), report.Options{
 		By: by, Selection: selection.String(),

@@ -24,6 +24,12 @@ const (
 )
 
 func TestClients(t *testing.T) {
+	byFolder(t, func(t *testing.T, a agent) { t.Run(a.name, a.test) })
+}
+
+// byFolder tests the agents of each folder below the folder's name, by which
+// run.sh names them.
+func byFolder(t *testing.T, test func(t *testing.T, a agent)) {
 	if os.Getenv("AGENTS") == "" {
 		t.Skip("no clients are installed: run examples/agents/run.sh")
 	}
@@ -36,9 +42,9 @@ func TestClients(t *testing.T) {
 	for _, folder := range folders {
 		t.Run(folder, func(t *testing.T) {
 			t.Parallel()
-			for i := range agents {
-				if a := &agents[i]; a.folder == folder {
-					t.Run(a.name, a.test)
+			for _, a := range agents {
+				if a.folder == folder {
+					test(t, a)
 				}
 			}
 		})
@@ -58,15 +64,11 @@ func (a *agent) test(t *testing.T) {
 // Where an endpoint has no WebSocket, Codex would ask 7 times for one, unless it
 // is answered as weir does.
 func TestClientsWithoutWebSocket(t *testing.T) {
-	if os.Getenv("AGENTS") == "" {
-		t.Skip("no clients are installed: run examples/agents/run.sh")
-	}
-	for i := range agents {
-		a := &agents[i]
+	byFolder(t, func(t *testing.T, a agent) {
 		if a.name != "codex-websocket" {
-			continue
+			return
 		}
-		t.Run(a.folder, func(t *testing.T) {
+		t.Run(a.name, func(t *testing.T) {
 			e := newEndpoint(t)
 			e.deaf = true
 			w := newWeir(t, e.url)
@@ -86,7 +88,7 @@ func TestClientsWithoutWebSocket(t *testing.T) {
 				t.Errorf("it asked for a WebSocket %d times, want once", upgrades)
 			}
 		})
-	}
+	})
 }
 
 // testText lets the client have an answer, once from the endpoint itself and

@@ -77,21 +77,7 @@ var agents = []agent{
 	{
 		folder: "opencode", name: "opencode", client: "opencode", version: "opencode-ai",
 		session: true, usage: true, tool: shellTool("bash", "command"),
-		start: func(p place) start {
-			config, _ := json.Marshal(map[string]any{
-				"model": "weir/sim",
-				"provider": map[string]any{"weir": map[string]any{
-					"npm": "@ai-sdk/openai-compatible", "models": map[string]any{"sim": map[string]any{}},
-					"options": map[string]string{"baseURL": p.base + "/v1", "apiKey": p.key},
-				}},
-			})
-			return start{
-				// A prompt that is an argument gets its quotes escaped.
-				argv:  []string{npm(p, "opencode", "opencode"), "run", "--title", "weir"},
-				stdin: p.prompt,
-				files: map[string]string{".config/opencode/opencode.json": string(config)},
-			}
-		},
+		start: func(p place) start { return opencode(p, p.base+"/v1") },
 	},
 	{
 		folder: "gemini", name: "gemini-cli", client: "gemini-cli", version: "@google/gemini-cli",
@@ -143,6 +129,23 @@ var agents = []agent{
 // npm is a program of an npm package.
 func npm(p place, folder, program string) string {
 	return filepath.Join(p.cache, folder, "node_modules", ".bin", program)
+}
+
+// opencode is opencode with a provider of its own.
+func opencode(p place, base string) start {
+	config, _ := json.Marshal(map[string]any{
+		"model": "weir/sim",
+		"provider": map[string]any{"weir": map[string]any{
+			"npm": "@ai-sdk/openai-compatible", "models": map[string]any{"sim": map[string]any{}},
+			"options": map[string]string{"baseURL": base, "apiKey": p.key},
+		}},
+	})
+	return start{
+		// A prompt that is an argument gets its quotes escaped.
+		argv:  []string{npm(p, "opencode", "opencode"), "run", "--title", "weir"},
+		stdin: p.prompt,
+		files: map[string]string{".config/opencode/opencode.json": string(config)},
+	}
 }
 
 // codex is Codex with a provider of its own, and more said of that.

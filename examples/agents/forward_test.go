@@ -25,6 +25,10 @@ var forwards = map[string]func(p place) start{
 			env:  []string{"OPENAI_API_KEY=" + p.key, "CODEX_API_KEY=" + p.key},
 		}
 	},
+	// Its own providers are looked up at a site that is not there.
+	"opencode": func(p place) start {
+		return opencode(p, "https://api.openai.com/v1")
+	},
 	"gemini-cli": func(p place) start {
 		return start{
 			argv:  []string{npm(p, "gemini", "gemini"), "--yolo", "--skip-trust", "-m", "gemini-2.5-pro", "-p", p.prompt},
@@ -32,35 +36,37 @@ var forwards = map[string]func(p place) start{
 			files: map[string]string{".gemini/settings.json": `{"security":{"auth":{"selectedType":"gemini-api-key"}}}`},
 		}
 	},
-	"anthropic-node": func(p place) start {
-		s := node(p, "anthropic.mjs", p.prompt)
-		s.env = []string{"ANTHROPIC_API_KEY=" + p.key}
-		return s
-	},
-	"anthropic-python": func(p place) start {
-		s := python(p, "anthropic_sdk.py", p.prompt)
-		s.env = []string{"ANTHROPIC_API_KEY=" + p.key}
-		return s
-	},
+	"openai-node-chat":      func(p place) start { return keyAlone(p, node(p, "openai.mjs", "chat", p.prompt)) },
+	"openai-node-responses": func(p place) start { return keyAlone(p, node(p, "openai.mjs", "responses", p.prompt)) },
+	"anthropic-node":        func(p place) start { return keyAlone(p, node(p, "anthropic.mjs", p.prompt)) },
+	"ai-sdk-openai":         func(p place) start { return keyAlone(p, node(p, "ai.mjs", "openai", p.prompt)) },
+	"ai-sdk-anthropic":      func(p place) start { return keyAlone(p, node(p, "ai.mjs", "anthropic", p.prompt)) },
+	"openai-python":         func(p place) start { return keyAlone(p, python(p, "openai_sdk.py", p.prompt)) },
+	"anthropic-python":      func(p place) start { return keyAlone(p, python(p, "anthropic_sdk.py", p.prompt)) },
+}
+
+// keyAlone starts an SDK with no base URL.
+func keyAlone(p place, s start) start {
+	s.env = []string{"OPENAI_API_KEY=" + p.key, "ANTHROPIC_API_KEY=" + p.key}
+	return s
 }
 
 func TestForward(t *testing.T) {
 	if os.Getenv("AGENTS") == "" {
 		t.Skip("no clients are installed: run examples/agents/run.sh")
 	}
-	for _, a := range agents {
+	byFolder(t, func(t *testing.T, a agent) {
 		if begin, ok := forwards[a.name]; ok {
-			t.Run(a.folder, func(t *testing.T) {
-				a.start = begin
-				t.Run(a.name, a.testForward)
-			})
+			a.start = begin
+			t.Run(a.name, a.testForward)
 		}
-	}
+	})
 }
 
 // testForward lets the client run a tool, with nothing but HTTPS_PROXY and
 // weir's certificate between it and the host that it believes to call.
 func (a *agent) testForward(t *testing.T) {
+	t.Parallel()
 	e := newEndpoint(t)
 	db := filepath.Join(t.TempDir(), "weir.db")
 	begin := a.start

@@ -24,6 +24,13 @@ type Phase struct {
 	Length  time.Duration
 }
 
+// Rate is a window of time with an even rate, as a rate that drifts is learned
+// from a recording: window after window.
+type Rate struct {
+	QPS    float64
+	Length time.Duration
+}
+
 // piece is a stretch in which a rate goes linearly from one value to another.
 type piece struct{ length, from, to float64 } // seconds, per second
 
@@ -37,6 +44,13 @@ func (m *Model) rate() rate {
 		r := make(rate, len(m.Phases))
 		for i, p := range m.Phases {
 			r[i] = piece{p.Length.Seconds(), p.FromQPS, p.ToQPS}
+		}
+		return r
+	}
+	if len(m.Rates) > 0 {
+		r := make(rate, len(m.Rates))
+		for i, w := range m.Rates {
+			r[i] = piece{w.Length.Seconds(), w.QPS, w.QPS}
 		}
 		return r
 	}
@@ -70,25 +84,36 @@ func (r rate) before(t float64) float64 {
 	return sum
 }
 
+// course goes along a rate: it finds the times of rising numbers of starts, and
+// passes each piece once however many there are.
+type course struct {
+	ahead  rate
+	starts float64 // meant before the first piece ahead
+	begin  float64 // of that piece, in seconds
+}
+
 // when is the time at which n starts are meant to have been, in seconds: the
-// inverse of before. It is +Inf when there are never so many.
-func (r rate) when(n float64) float64 {
-	var start float64
-	for _, p := range r {
-		c := p.count()
-		if n > c || c == 0 {
-			n -= c
-			start += p.length
+// inverse of before. n must not fall from call to call. It is +Inf when there
+// are never so many.
+func (c *course) when(n float64) float64 {
+	for len(c.ahead) > 0 {
+		p := c.ahead[0]
+		count := p.count()
+		rest := n - c.starts
+		if rest > count || count == 0 {
+			c.starts += count
+			c.begin += p.length
+			c.ahead = c.ahead[1:]
 			continue
 		}
-		// n = from·t + slope·t²/2, solved for t in the form that loses nothing
-		// when the slope is small.
+		// rest = from·t + slope·t²/2, solved for t in the form that loses
+		// nothing when the slope is small.
 		slope := (p.to - p.from) / p.length
-		t := 2 * n / (p.from + math.Sqrt(max(p.from*p.from+2*slope*n, 0)))
-		if n == 0 {
+		t := 2 * rest / (p.from + math.Sqrt(max(p.from*p.from+2*slope*rest, 0)))
+		if rest <= 0 {
 			t = 0
 		}
-		return start + min(t, p.length)
+		return c.begin + min(t, p.length)
 	}
 	return math.Inf(1)
 }
@@ -109,9 +134,9 @@ func (m *Model) Requests() float64 { return m.rate().total() }
 // drawn as they are asked for: the length of a run costs no memory.
 func (m *Model) Starts(rng *rand.Rand, perStart float64) iter.Seq[time.Duration] {
 	return func(yield func(time.Duration) bool) {
-		r := m.rate()
+		c := course{ahead: m.rate()}
 		for n := m.Arrivals.first(rng); ; n += m.Arrivals.gap(rng) {
-			t := r.when(n * perStart)
+			t := c.when(n * perStart)
 			if math.IsInf(t, 1) || !yield(time.Duration(t*float64(time.Second))) {
 				return
 			}

@@ -59,8 +59,9 @@ func reason(err error) string {
 	return err.Error()
 }
 
-// Decode reads a load model. name is for its errors, which are *Error: the
-// first fault that reading comes upon, with its place and what to do.
+// Decode reads a load model, in JSON or YAML: as its name ends, or else as it
+// begins. name is also for its errors, which are *Error: the first fault that
+// reading comes upon, with its place and what to do.
 func Decode(name string, data []byte) (*Model, error) {
 	if len(data) > longest {
 		return nil, tooLong(name)
@@ -72,7 +73,11 @@ func Decode(name string, data []byte) (*Model, error) {
 	if err := d.text(); err != nil {
 		return nil, err
 	}
-	root, err := d.parse()
+	parse := d.parse
+	if d.isYAML() {
+		parse = d.parseYAML
+	}
+	root, err := parse()
 	if err != nil {
 		return nil, err
 	}
@@ -134,9 +139,8 @@ func number(f float64) string {
 // setters are what an object's fields do, by their names.
 type setters map[string]func(node)
 
-// object reads an object whose fields are known. Names of fields that are
-// planned but not carried out yet are in later.
-func (r *reader) object(n node, what string, s setters, later ...string) map[string]node {
+// object reads an object whose fields are known.
+func (r *reader) object(n node, what string, s setters) map[string]node {
 	if r.err != nil {
 		return nil
 	}
@@ -151,8 +155,6 @@ func (r *reader) object(n node, what string, s setters, later ...string) map[str
 		case known:
 			given[m.name] = m.value
 			set(m.value)
-		case slices.Contains(later, m.name):
-			r.fail(m.at, "%s: field %q is not supported yet; take it out", what, m.name)
 		default:
 			names := make([]string, 0, len(s))
 			for name := range s {

@@ -19,7 +19,7 @@ func (r *reader) scenarios(n node, m *Model) {
 	seen := map[string]bool{}
 	for _, item := range n.items {
 		var s Scenario
-		r.scenario(item, &s)
+		r.scenario(item, m, &s)
 		if r.err != nil {
 			return
 		}
@@ -50,7 +50,7 @@ func isOne(sum float64) bool { return math.Abs(sum-1) <= 0.001+1e-9 }
 
 var idPattern = regexp.MustCompile(`^[a-z0-9_.-]+$`)
 
-func (r *reader) scenario(n node, s *Scenario) {
+func (r *reader) scenario(n node, m *Model, s *Scenario) {
 	*s = Scenario{Turns: Constant(1), ThinkSeconds: Constant(0), Stream: true, Language: "en"}
 	what := "scenario"
 	for _, m := range n.members {
@@ -84,13 +84,75 @@ func (r *reader) scenario(n node, s *Scenario) {
 		"stream":        func(v node) { s.Stream = r.boolean(v, in("stream")) },
 		"match":         func(v node) { r.match(v, in("match"), s) },
 		"limit":         func(v node) { s.Limit = r.limit(v, in("limit")) },
-	}, "prefix", "joint", "want")
-	r.need(n, what, given, "id", "weight", "input_tokens", "output_tokens")
+		"impair":        func(v node) { s.Impair = r.impair(v, in("impair")) },
+		"joint":         func(v node) { s.Joint = r.joint(v, in("joint")) },
+		"prefix":        func(v node) { s.Prefix = r.prefix(v, in("prefix")) },
+		"want":          func(v node) { s.Want = r.wants(v, in("want")) },
+	})
+	r.need(n, what, given, "id", "weight")
+	switch {
+	case s.Joint != nil:
+		r.jointly(given, what, s)
+	case m.Trace == nil:
+		r.need(n, what, given, "input_tokens", "output_tokens")
+	}
+	if v, ok := given["prefix"]; ok && r.err == nil {
+		r.room(v, what, s)
+	}
 	if _, limited := given["limit"]; limited && s.ID == shaper.Each {
 		r.fail(given["id"].at, "%s: in a limit, %s is every scenario by itself; give the scenario another id", what, shaper.Each)
 	}
+	for i := range s.Impair {
+		s.Impair[i].Select.Scenario = s.ID
+	}
 	if r.err == nil && s.Corpus == "" {
 		s.Corpus = guessCorpus(s.ID)
+	}
+}
+
+// jointly checks that a scenario with rows says nothing twice.
+func (r *reader) jointly(given map[string]node, what string, s *Scenario) {
+	said := []string{"input_tokens", "output_tokens"}
+	if s.Joint.HasTurns {
+		said, s.Turns = append(said, "turns"), Dist{}
+	}
+	if s.Joint.HasThink {
+		said, s.ThinkSeconds = append(said, "think_seconds"), Dist{}
+	}
+	for _, name := range said {
+		if v, both := given[name]; both {
+			r.fail(v.at, "%s: %s and joint are both given; the rows of joint say it: keep one", what, name)
+		}
+	}
+}
+
+// widestPool is how many groups of prefixes there can be.
+const widestPool = 1_000_000
+
+// prefix reads {"tokens": 2000, "pool": 5}.
+func (r *reader) prefix(n node, what string) Prefix {
+	p := Prefix{Pool: 1}
+	given := r.object(n, what, setters{
+		"tokens": func(v node) { p.Tokens = int(r.value(v, what+": tokens", tokens)) },
+		"pool":   func(v node) { p.Pool = int(r.value(v, what+": pool", quantity{1, widestPool, true})) },
+	})
+	r.need(n, what, given, "tokens")
+	return p
+}
+
+// OwnText is how many tokens of a prompt with a shared prefix are its own, at
+// least.
+const OwnText = 16
+
+// room checks that every prompt of a scenario has room for its prefix.
+func (r *reader) room(prefix node, what string, s *Scenario) {
+	least, from := s.InputTokens.QuantileInt(0), "the least of input_tokens"
+	if s.Joint != nil {
+		shortest := slices.MinFunc(s.Joint.Rows, func(a, b JointRow) int { return a.Input - b.Input })
+		least, from = shortest.Input, "the least input of joint"
+	}
+	if s.Prefix.Tokens+OwnText > least {
+		r.fail(prefix.at, "%s: prefix: its %d tokens and at least %d of the prompt's own do not fit into %d, %s; raise that, or shorten the prefix", what, s.Prefix.Tokens, OwnText, least, from)
 	}
 }
 

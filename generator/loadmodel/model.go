@@ -18,11 +18,17 @@ type Model struct {
 	Description string
 	Scenarios   []Scenario
 
-	TargetQPS float64       // request starts a second; 0 with Phases
-	Duration  time.Duration // over which requests start
-	RampUp    time.Duration // at its beginning: the rate grows from 0 to the target
-	Phases    []Phase       // replace the three above; empty otherwise
-	Arrivals  Arrivals
+	// How much is sent, and when, is said in one of five ways: a target and its
+	// time, phases, rates, a closed loop with its time, or a trace. What belongs
+	// to another way is zero.
+	TargetQPS   float64       // request starts a second
+	Duration    time.Duration // over which requests start, at the target or in a closed loop
+	RampUp      time.Duration // at its beginning: the rate grows from 0 to the target
+	Phases      []Phase
+	Rates       []Rate
+	Concurrency int // sessions at once, each followed by the next: a closed loop
+	Trace       *TraceSpec
+	Arrivals    Arrivals // of a target, phases or rates
 
 	Seed    uint64
 	HasSeed bool // the file gives one
@@ -34,6 +40,7 @@ type Model struct {
 	WarmUp      time.Duration              // before the run: sent, marked, left out of figures
 	MaxInFlight int                        // 0: no limit
 	Timeout     time.Duration              // of one request; 0: none
+	Budget      Budget                     // the run stops where it is used up; zero: none
 	ExtraBody   map[string]json.RawMessage // fields for every request's body, as they stand in the file
 
 	Limit  shaper.Limit  // of all calls; zero: none
@@ -48,10 +55,12 @@ type Scenario struct {
 	Description string
 	Weight      float64 // share of requests, not of sessions
 
-	InputTokens  Dist
-	OutputTokens Dist
-	Turns        Dist // of a session; constant 1 when the file does not say
-	ThinkSeconds Dist // between a turn's end and the next; constant 0 when not said
+	InputTokens  Dist // of the whole prompt; zero with Joint, or where a trace says it
+	OutputTokens Dist // as InputTokens
+	Turns        Dist // of a session; constant 1 when the file does not say; zero where Joint says it
+	ThinkSeconds Dist // between a turn's end and the next; constant 0 when not said; zero where Joint says it
+	Joint        *Joint
+	Prefix       Prefix // that prompts share; zero: none
 
 	API       wire.API // empty: the model's
 	Model     string   // empty: the model's
@@ -62,7 +71,9 @@ type Scenario struct {
 	Stream    bool     // true when not said
 	Match     string   // an expression; empty: nothing real belongs here
 
-	Limit shaper.Limit // of its calls; zero: none
+	Limit  shaper.Limit        // of its calls; zero: none
+	Impair []shaper.Impairment // what befalls its calls on purpose
+	Want   []Want              // what is good enough; each must hold
 
 	match matcher
 }
@@ -71,22 +82,49 @@ type Scenario struct {
 type Share struct {
 	Name  string
 	Share float64
+	API   wire.API // that the model is asked through; empty: the load model's
 }
 
-// Length is the time over which requests start.
+// Prefix is text at the beginning of prompts which is the same for all sessions
+// of a group, as a system prompt is. A session belongs to one group by chance.
+type Prefix struct {
+	Tokens int // of the prompt's own, not on top of them; 0: no prefix
+	Pool   int // groups
+}
+
+// Budget is what a run may use at most. The zero Budget has no limits.
+type Budget struct {
+	Tokens int64   // of prompts and answers; 0: no limit
+	USD    float64 // by the prices the run is given; 0: no limit
+}
+
+// TraceSpec names a recorded trace that gives times and lengths.
+type TraceSpec struct {
+	File   string  // a relative path has been put behind the load model's folder
+	Format string  // as TraceOptions.Format
+	Speed  float64 // as TraceOptions.Speed
+	Limit  int     // as TraceOptions.Limit
+}
+
+// Options are the trace's options, for chance from the seed.
+func (t *TraceSpec) Options(seed uint64) TraceOptions {
+	return TraceOptions{Format: t.Format, Speed: t.Speed, Limit: t.Limit, Seed: seed}
+}
+
+// Length is the time over which requests start; 0 when a trace says it.
 func (m *Model) Length() time.Duration {
-	if len(m.Phases) == 0 {
-		return m.Duration
-	}
-	var sum time.Duration
+	sum := m.Duration
 	for _, p := range m.Phases {
 		sum += p.Length
+	}
+	for _, w := range m.Rates {
+		sum += w.Length
 	}
 	return sum
 }
 
-// Scaled is the model played in another time: duration, ramp and phases are
-// shortened or lengthened in proportion. Rates stay what they are, and so does
+// Scaled is the model played in another time: duration, ramp, phases and rates'
+// windows are shortened or lengthened in proportion. Rates stay what they are, and so does
 // the warm-up, which comes before.
 func (m *Model) Scaled(to time.Duration) *Model {
 	scaled := *m
@@ -97,14 +135,20 @@ func (m *Model) Scaled(to time.Duration) *Model {
 	for i := range scaled.Phases {
 		scaled.Phases[i].Length = stretch(scaled.Phases[i].Length)
 	}
+	scaled.Rates = append([]Rate(nil), m.Rates...)
+	for i := range scaled.Rates {
+		scaled.Rates[i].Length = stretch(scaled.Rates[i].Length)
+	}
 	return &scaled
 }
 
-// AtQPS is the model at another rate: the target, or with phases the highest
-// rate, becomes qps, and the rest changes in proportion.
+// AtQPS is the model at another rate: the target, or with phases or rates the
+// highest of them, becomes qps, and the rest changes in proportion. A closed
+// loop becomes an open one at that rate.
 func (m *Model) AtQPS(qps float64) *Model {
 	scaled := *m
-	if len(m.Phases) == 0 {
+	scaled.Concurrency = 0
+	if len(m.Phases) == 0 && len(m.Rates) == 0 {
 		scaled.TargetQPS = qps
 		return &scaled
 	}
@@ -114,16 +158,33 @@ func (m *Model) AtQPS(qps float64) *Model {
 		scaled.Phases[i].FromQPS *= factor
 		scaled.Phases[i].ToQPS *= factor
 	}
+	scaled.Rates = append([]Rate(nil), m.Rates...)
+	for i := range scaled.Rates {
+		scaled.Rates[i].QPS *= factor
+	}
 	return &scaled
 }
 
-// PeakQPS is the highest rate of request starts.
+// PeakQPS is the highest rate of request starts; 0 of a closed loop and of a
+// trace, whose rate is not known before.
 func (m *Model) PeakQPS() float64 {
 	peak := m.TargetQPS
 	for _, p := range m.Phases {
 		peak = max(peak, p.FromQPS, p.ToQPS)
 	}
+	for _, w := range m.Rates {
+		peak = max(peak, w.QPS)
+	}
 	return peak
+}
+
+// AtPeak is the model at its highest rate for a time, and nothing before or
+// after it: what a warm-up is.
+func (m *Model) AtPeak(length time.Duration) *Model {
+	steady := *m
+	steady.TargetQPS, steady.Duration, steady.RampUp = m.PeakQPS(), length, 0
+	steady.Phases, steady.Rates = nil, nil
+	return &steady
 }
 
 // SessionShares are the scenarios' shares of session starts, in their order,
@@ -147,8 +208,11 @@ func (m *Model) SessionShares() (shares []float64, requestsPerStart float64) {
 // RequestsPerSession is the mean number of requests of a session: its turns,
 // or 1 when it is flattened.
 func (s *Scenario) RequestsPerSession() float64 {
-	if s.Flattened {
+	switch {
+	case s.Flattened:
 		return 1
+	case s.Joint != nil && s.Joint.HasTurns:
+		return s.Joint.requestsPerSession()
 	}
 	return s.Turns.MeanInt()
 }

@@ -9,14 +9,57 @@ import (
 	"unicode/utf8"
 )
 
-// node is a JSON value that knows where it stands.
+// node is a value of JSON, or of YAML in JSON's terms, that knows where it stands.
 type node struct {
 	at      int // offset in the document
 	value   any // string, json.Number, bool, nil; members and items have their own fields
 	members []member
 	items   []node
-	kind    string // "object", "array", "string", "number", "boolean", "null"
-	raw     json.RawMessage
+	kind    string          // "object", "array", "string", "number", "boolean", "null"
+	raw     json.RawMessage // as it stands in the document; nil in YAML
+}
+
+// json is the value as JSON.
+func (n *node) json() json.RawMessage {
+	if n.raw != nil {
+		return bytes.Clone(n.raw)
+	}
+	return n.appendJSON(nil)
+}
+
+func (n *node) appendJSON(b []byte) []byte {
+	between := func(i int) {
+		if i > 0 {
+			b = append(b, ',')
+		}
+	}
+	switch n.kind {
+	case "object":
+		b = append(b, '{')
+		for i := range n.members {
+			between(i)
+			b = appendText(b, n.members[i].name)
+			b = n.members[i].value.appendJSON(append(b, ':'))
+		}
+		return append(b, '}')
+	case "array":
+		b = append(b, '[')
+		for i := range n.items {
+			between(i)
+			b = n.items[i].appendJSON(b)
+		}
+		return append(b, ']')
+	}
+	return appendText(b, n.value)
+}
+
+// appendText writes a text, a number, a boolean or null.
+func appendText(b []byte, v any) []byte {
+	text, err := json.Marshal(v)
+	if err != nil {
+		panic(err) // of such values there is none that JSON has not
+	}
+	return append(b, text...)
 }
 
 type member struct {

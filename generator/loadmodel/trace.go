@@ -1,107 +1,187 @@
 package loadmodel
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"iter"
-	"math"
-	"math/rand/v2"
+	"maps"
 	"os"
 	"slices"
 	"strings"
 	"time"
+
+	"weir/proxy/wire"
 )
 
 // Row is one request of a recorded trace.
 type Row struct {
-	At      time.Duration // since the trace's first row
+	At      time.Duration // since the beginning of the trace, or of the window that is played
 	Input   int           // tokens of the whole prompt, history included
 	Output  int           // generated tokens
 	Model   string        // empty when the trace does not say
 	Session string        // empty when the trace does not say
 	Turn    int           // in its session, from 1; 0 without one
-	HashIDs []int         // blocks of the prompt; equal ids are equal text
-	Failed  bool          // the recorded request failed
+	// HashIDs stand for the blocks of the prompt, Trace.BlockTokens each and
+	// the last one cut to what is left: equal ids are equal text. Empty when
+	// nothing is known of what the prompt shares.
+	HashIDs []int64
+	Failed  bool // the recorded request failed
+
+	// What only weir's own recordings know.
+	Scenario string
+	API      wire.API
+	Whole    bool       // the answer was asked for in one piece, not as a stream
+	Then     []FollowUp // turns that follow this one, each after the answer to the one before
 }
+
+// FollowUp is a later turn of a session.
+type FollowUp struct {
+	Input  int           `json:"input_tokens"` // of the whole prompt, history included
+	Output int           `json:"output_tokens"`
+	Think  time.Duration `json:"think_ns"` // between the end of the turn before and this one
+}
+
+// The ways in which a trace's rows get their instants.
+const (
+	// Spread takes the trace's own times. Rows that a coarse clock has put on
+	// one tick, all at once, are spread over it by chance: the burst is one
+	// that no user made. It is the default.
+	Spread = "spread"
+	// Verbatim takes the trace's own times as they stand, bursts of a coarse
+	// clock included.
+	Verbatim = "verbatim"
+	// Resampled keeps the trace's rate, minute by minute, and draws new
+	// instants within each minute by chance.
+	Resampled = "resampled"
+)
 
 // TraceOptions say how a trace is read. The zero value reads all of it, in its
 // own time, and finds its format out.
 type TraceOptions struct {
-	Format string  // "azure", "burstgpt", "mooncake" or "bailian"; empty: by its first line
+	Format string  // a name of TraceFormats; empty: by how it begins
 	Speed  float64 // 2 plays it in half the time; 0 is 1
 	Limit  int     // rows; 0: all
 
-	// Verbatim leaves the rows of a coarse clock's tick all at once, a burst
-	// that no user made. Otherwise they are spread over it by chance from Seed.
-	Verbatim bool
-	Seed     uint64
+	// From and To are a window of the trace's own time, counted from its first
+	// row: rows from From on and before To are played, the window's beginning
+	// at 0. A To of 0 is the trace's end.
+	From, To time.Duration
+
+	Times string // Spread, Verbatim or Resampled; empty: Spread
+	// BlockTokens is how many tokens each hash id stands for; 0: as many as
+	// the format says or, where its rows contradict that, as its rows say.
+	BlockTokens int
+	Seed        uint64 // of the chance in Times, and of what a ServeGen client draws
 }
 
-// Trace is a file of recorded requests. It is read as it is used, in memory
-// that does not grow with its length.
+// Trace is a file, or a folder of ServeGen's clients, of recorded requests. It
+// is read as it is used, in memory that does not grow with its length.
 type Trace struct {
-	Path    string
-	Format  string
-	Tick    time.Duration // of a clock too coarse for its rate; 0: it is fine enough
+	Path        string
+	Name        string // for people, and to name the scenario after; empty: Path
+	Format      string
+	Tick        time.Duration // of a clock too coarse for its rate; 0: it is fine enough
+	BlockTokens int           // of the blocks that Row.HashIDs stand for; 0 when there are none
+
 	options TraceOptions
+	probed  probed
+	// survey is what Survey found, so that it reads only once.
+	survey   Survey
+	surveyed bool
 }
 
-// traceFormats are the readers of traces by name.
-var traceFormats = map[string]func(*Trace) iter.Seq2[record, error]{
-	"azure":    azure.records,
-	"burstgpt": burst.records,
-	"mooncake": (*Trace).jsonRecords,
-	"bailian":  (*Trace).jsonRecords,
+// format is a kind of trace.
+type format struct {
+	records     func(*Trace) iter.Seq2[record, error]
+	blockTokens int  // of each hash id; 0: it has none of its own
+	fromZero    bool // its time begins at 0, not with its first row
 }
+
+// formats are the kinds of traces by name.
+var formats = map[string]format{
+	"azure":    {records: azure.records},
+	"burstgpt": {records: burst.records, blockTokens: sessionBlock},
+	"mooncake": {records: (*Trace).jsonRecords, blockTokens: 512},
+	"bailian":  {records: (*Trace).jsonRecords, blockTokens: 16},
+	"servegen": {records: (*Trace).clientRecords, fromZero: true},
+	"otel":     {records: (*Trace).spanRecords, blockTokens: sessionBlock},
+	"weir":     {records: (*Trace).ownRecords, blockTokens: OwnBlockTokens, fromZero: true},
+}
+
+// TraceFormats are the names of the formats that are read.
+func TraceFormats() []string { return slices.Sorted(maps.Keys(formats)) }
 
 // OpenTrace finds out what a trace is. It reads the beginning, and fails if
 // that cannot be read as the format asks.
 func OpenTrace(path string, o TraceOptions) (*Trace, error) {
 	t := &Trace{Path: path, Format: o.Format, options: o}
-	if o.Speed != 0 && !(o.Speed >= 1e-6 && o.Speed <= 1e6) {
-		return nil, t.problem("speed %g: want 0.000001 to 1000000; 2 plays it in half the time", o.Speed)
+	if err := t.checkOptions(); err != nil {
+		return nil, err
 	}
 	if t.Format == "" {
-		head, err := t.firstLine()
-		if err != nil {
+		var err error
+		if t.Format, err = t.sniff(); err != nil {
 			return nil, err
 		}
-		if t.Format = sniff(head); t.Format == "" {
-			return nil, t.unknown(head)
-		}
 	}
-	if traceFormats[t.Format] == nil {
-		return nil, t.problem("format %q is not known; want azure, burstgpt, mooncake or bailian", t.Format)
+	f, known := formats[t.Format]
+	if !known {
+		return nil, t.problem("format %q is not known; want %s", t.Format, oneOf(TraceFormats()))
 	}
+	t.BlockTokens = f.blockTokens
 	return t, t.probe()
 }
 
+func (t *Trace) checkOptions() error {
+	o := &t.options
+	switch {
+	case o.Speed != 0 && !(o.Speed >= 1e-6 && o.Speed <= 1e6):
+		return t.problem("speed %g: want 0.000001 to 1000000; 2 plays it in half the time", o.Speed)
+	case o.From < 0 || o.To < 0 || o.To > 0 && o.To <= o.From:
+		return t.problem("the window from %s to %s holds no time; want times since the trace's beginning, the first before the second", o.From, o.To)
+	case o.Times != "" && o.Times != Spread && o.Times != Verbatim && o.Times != Resampled:
+		return t.problem("times %q: want %s, %s or %s", o.Times, Spread, Verbatim, Resampled)
+	case o.BlockTokens < 0:
+		return t.problem("blocks of %d tokens: want 1 or more, or 0 for what the trace says", o.BlockTokens)
+	}
+	return nil
+}
+
 // LooksLikeTrace says whether a file begins as a trace does, and not as a load
-// model.
+// model, or whether a folder holds ServeGen's clients.
 func LooksLikeTrace(path string) bool {
-	t := &Trace{Path: path}
-	head, err := t.firstLine()
-	return err == nil && sniff(head) != ""
+	name, err := (&Trace{Path: path}).sniff()
+	return err == nil && name != ""
 }
 
 func (t *Trace) problem(format string, a ...any) error {
-	return fmt.Errorf("trace %s: %s", t.Path, fmt.Sprintf(format, a...))
+	return fmt.Errorf("trace %s: %s", t.shown(), fmt.Sprintf(format, a...))
+}
+
+// fault is the error of one line.
+func (t *Trace) fault(number int, problem string) error {
+	return fmt.Errorf("trace %s:%d: %s", t.shown(), number, strings.TrimSpace(problem))
+}
+
+func (t *Trace) shown() string {
+	if t.Name != "" {
+		return t.Name
+	}
+	return t.Path
+}
+
+// oneOf joins names as in "a, b or c".
+func oneOf(names []string) string {
+	last := len(names) - 1
+	return strings.Join(names[:last], ", ") + " or " + names[last]
 }
 
 // unknown is the error of a file that begins like none of the formats.
 func (t *Trace) unknown(head []byte) error {
 	if fields, ok := jsonFields(head); ok && fields["messages"] != nil {
-		return t.problem("is a dataset of requests, which is not supported yet; want a trace of times and lengths")
+		return t.problem("is a dataset of requests; want a trace of times and lengths")
 	}
-	return t.problem("its first line is of no format that weir knows; want the columns of Azure (TIMESTAMP,ContextTokens,GeneratedTokens) or BurstGPT (Timestamp,Model,Request tokens,Response tokens), or the JSON lines of Mooncake or Bailian")
-}
-
-func (t *Trace) firstLine() ([]byte, error) {
-	for line, err := range t.lines() {
-		return line.text, err
-	}
-	return nil, t.problem("is empty; want one request a line")
+	return t.problem("its first line is of no format that weir knows; want the columns of Azure (TIMESTAMP,ContextTokens,GeneratedTokens) or BurstGPT (Timestamp,Model,Request tokens,Response tokens), the JSON lines of Mooncake or Bailian, a client of ServeGen (chunk-0-trace.csv) or a folder of them, or OTel spans as JSON")
 }
 
 func jsonFields(line []byte) (map[string]json.RawMessage, bool) {
@@ -110,10 +190,35 @@ func jsonFields(line []byte) (map[string]json.RawMessage, bool) {
 	return fields, err == nil
 }
 
-// sniff names the format by the first line; empty when it is none.
-func sniff(line []byte) string {
+// sniff names the format by how the file begins.
+func (t *Trace) sniff() (string, error) {
+	if info, err := os.Stat(t.Path); err == nil && info.IsDir() {
+		if files, err := clientFiles(t.Path); err != nil || len(files) == 0 {
+			return "", t.problem("is a directory without clients of ServeGen (chunk-0-trace.csv); name the file in it")
+		}
+		return "servegen", nil
+	}
+	if t.beginsWithSpans() {
+		return "otel", nil
+	}
+	for line, err := range t.lines() {
+		if err != nil {
+			return "", err
+		}
+		if name := sniffLine(line.text); name != "" {
+			return name, nil
+		}
+		return "", t.unknown(line.text)
+	}
+	return "", t.problem("is empty; want one request a line")
+}
+
+// sniffLine names the format by the first line; empty when it is none.
+func sniffLine(line []byte) string {
 	if fields, ok := jsonFields(line); ok {
 		switch {
+		case fields["at_ns"] != nil:
+			return "weir"
 		case fields["input_length"] == nil:
 			return ""
 		case fields["chat_id"] != nil:
@@ -127,156 +232,18 @@ func sniff(line []byte) string {
 		return "azure"
 	case burst.fits(columns):
 		return "burstgpt"
+	case isWindow(line):
+		return "servegen"
 	}
 	return ""
-}
-
-// probed is how many rows OpenTrace looks at.
-const probed = 5000
-
-// probe reads the first rows, and takes the measure of their clock: it is
-// coarse when most rows share their instant with another, and its tick is the
-// usual distance between instants.
-func (t *Trace) probe() error {
-	rows, limit := 0, probed
-	if t.options.Limit > 0 {
-		limit = min(limit, t.options.Limit)
-	}
-	var last time.Duration
-	var gaps []time.Duration
-	for r, err := range t.records() {
-		if err != nil {
-			return err
-		}
-		if rows > 0 && r.at > last {
-			gaps = append(gaps, r.at-last)
-		}
-		last = max(last, r.at)
-		if rows++; rows == limit {
-			break
-		}
-	}
-	switch {
-	case rows == 0:
-		return t.problem("has no rows; want one request a line")
-	case rows >= 50 && len(gaps) > 0 && 2*(len(gaps)+1) < rows:
-		slices.Sort(gaps)
-		t.Tick = gaps[len(gaps)/2]
-	}
-	return nil
 }
 
 // record is a row with the time of the trace's own clock.
 type record struct {
 	Row
 	at time.Duration
-}
 
-func (t *Trace) records() iter.Seq2[record, error] { return traceFormats[t.Format](t) }
-
-// fullest is the most rows of one tick that are held to be spread.
-const fullest = 1 << 16
-
-// Rows reads the rows in their order, from the first one's time on, at the
-// speed asked for. Rows whose time goes back keep the time of the row before.
-// After an error, which names its line, there are no more.
-func (t *Trace) Rows() iter.Seq2[Row, error] {
-	return func(yield func(Row, error) bool) {
-		rng := rand.New(rand.NewPCG(t.options.Seed, 0x7472616365)) //nolint:gosec // chance that can be repeated is the point
-		width := t.Tick
-		if t.options.Verbatim {
-			width = 0
-		}
-		var first, now time.Duration
-		var together []Row // that stand at now, and have not been given yet
-		give := func(over time.Duration) bool {
-			offsets := make([]time.Duration, len(together))
-			for i := range offsets {
-				offsets[i] = time.Duration(rng.Float64() * float64(over))
-			}
-			slices.Sort(offsets)
-			for i, row := range together {
-				row.At = t.played(now + offsets[i])
-				if !yield(row, nil) {
-					return false
-				}
-			}
-			together = together[:0]
-			return true
-		}
-		n := 0
-		for r, err := range t.records() {
-			if err != nil {
-				if give(width) {
-					yield(Row{}, err)
-				}
-				return
-			}
-			if n == 0 {
-				first = r.at
-			}
-			at := max(r.at-first, now)
-			if (at > now || len(together) == fullest) && !give(min(width, at-now)) {
-				return
-			}
-			now = at
-			together = append(together, r.Row)
-			if n++; n == t.options.Limit {
-				break
-			}
-		}
-		give(width)
-	}
-}
-
-// played is when a row is sent that stands at a time in the trace.
-func (t *Trace) played(at time.Duration) time.Duration {
-	if t.options.Speed == 0 || t.options.Speed == 1 {
-		return at
-	}
-	return time.Duration(min(float64(at)/t.options.Speed, math.MaxInt64/2))
-}
-
-// line is a line of a file, without its end, and its number from 1.
-type line struct {
-	number int
-	text   []byte
-}
-
-// longestLine is the longest line of a trace that is taken for one.
-const longestLine = 16 << 20
-
-// lines reads the file's lines that are not blank. Each is good until the next.
-func (t *Trace) lines() iter.Seq2[line, error] {
-	return func(yield func(line, error) bool) {
-		f, err := os.Open(t.Path)
-		if err != nil {
-			yield(line{}, t.problem("%s", reason(err)))
-			return
-		}
-		defer f.Close()
-		if info, err := f.Stat(); err == nil && info.IsDir() {
-			yield(line{}, t.problem("is a directory; name the file in it"))
-			return
-		}
-		scan := newScanner(f)
-		number := 0
-		for scan.Scan() {
-			text := scan.Bytes()
-			if number++; number == 1 {
-				text = bytes.TrimPrefix(text, []byte("\xef\xbb\xbf"))
-			}
-			if text = bytes.TrimSpace(text); len(text) > 0 && !yield(line{number, text}, nil) {
-				return
-			}
-		}
-		if err := scan.Err(); err != nil {
-			yield(line{}, t.fault(number+1, scanProblem(err)))
-		}
-	}
-}
-
-// fault is the error of one line.
-func (t *Trace) fault(number int, problem string) error {
-	return fmt.Errorf("trace %s:%d: %s", t.Path, number, strings.TrimSpace(problem))
+	// What a survey tells of.
+	back  bool // the clock went back since the row before
+	fresh int  // of a row in a session: tokens as the file counts them; 0: as Input
 }

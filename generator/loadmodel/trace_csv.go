@@ -1,31 +1,15 @@
 package loadmodel
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/csv"
-	"errors"
 	"fmt"
-	"io"
 	"iter"
 	"math"
 	"strconv"
 	"strings"
 	"time"
 )
-
-func newScanner(r io.Reader) *bufio.Scanner {
-	s := bufio.NewScanner(r)
-	s.Buffer(make([]byte, 64<<10), longestLine)
-	return s
-}
-
-func scanProblem(err error) string {
-	if errors.Is(err, bufio.ErrTooLong) {
-		return fmt.Sprintf("a line is longer than %d MiB; is this a trace?", longestLine>>20)
-	}
-	return reason(err)
-}
 
 // table is a format with a header that names its columns.
 type table struct {
@@ -68,7 +52,7 @@ func (f table) fits(columns map[string]int) bool { return f.missing(columns) == 
 func (f table) records(t *Trace) iter.Seq2[record, error] {
 	return func(yield func(record, error) bool) {
 		var row fields
-		var turns recent[string, int]
+		histories := histories{blockTokens: t.BlockTokens}
 		for l, err := range t.lines() {
 			if err == nil && row.columns == nil {
 				row.columns = columnsOf(l.text)
@@ -88,11 +72,7 @@ func (f table) records(t *Trace) iter.Seq2[record, error] {
 				yield(record{}, t.fault(l.number, err.Error()+"; mend the row or take it out"))
 				return
 			}
-			if r.Session != "" {
-				n, _ := turns.get(r.Session)
-				r.Turn = n + 1
-				turns.put(r.Session, r.Turn)
-			}
+			histories.place(&r.Row)
 			if !yield(r, nil) {
 				return
 			}

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -35,8 +36,13 @@ func ask(s *Sim, w http.ResponseWriter, api wire.API, r *wire.Request) {
 // inBubble runs a test of an endpoint in virtual time; records are its log.
 func inBubble(t *testing.T, c Config, test func(t *testing.T, s *Sim, records *[]*Record)) {
 	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
 		var records []*Record
-		c.Log = func(r *Record) { records = append(records, r) }
+		c.Log = func(r *Record) {
+			mu.Lock()
+			defer mu.Unlock()
+			records = append(records, r)
+		}
 		s, err := New(c)
 		if err != nil {
 			t.Fatal(err)

@@ -261,6 +261,7 @@ func TestSocketRefuses(t *testing.T) {
 	}{
 		{"429", Config{Faults: []Fault{{Kind: "429", Share: 1, Wait: 2 * time.Second}}}, turn,
 			`{"type":"error","status":429,"headers":{"retry-after":"2"},"error":{"message":"simulated: rate limit reached","type":"rate_limit_error","param":null,"code":"rate_limit_exceeded"}}`, 429},
+		{"a limit that the prompt exceeds", Config{Limits: Limits{Tokens: 1}}, turn, "", 429},
 		{"500", Config{Faults: []Fault{{Kind: "500", Share: 1}}}, turn,
 			`{"type":"error","status":500,"error":{"message":"simulated: internal error","type":"api_error","param":null,"code":null}}`, 500},
 		{"529, and compression is asked of HTTP alone", Config{Compress: true, Faults: []Fault{{Kind: "529", Share: 1}}}, turn, "", 529},

@@ -35,7 +35,7 @@ type Way struct {
 	Base map[Family]string
 
 	// WebSocket says that Codex may open WebSockets to what stands behind: its
-	// provider takes them, and where nobody does Codex tries for seven seconds.
+	// provider takes them, and where nobody does Codex asks in vain first.
 	WebSocket bool
 
 	// Proxy is the URL by which programs use weir as their proxy, and then no

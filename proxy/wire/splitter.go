@@ -34,6 +34,31 @@ func FramingOf(contentType string, stream bool) Framing {
 	return Whole
 }
 
+// ChooseFraming also looks at the body's first byte that is not white space.
+// The Content-Type is not believed against it: gateways send events as JSON,
+// JSON as events, and answer a request for a stream with one document.
+func ChooseFraming(contentType string, stream bool, first byte) Framing {
+	framing := FramingOf(contentType, stream)
+	switch first {
+	case '{':
+		return Whole
+	case '[':
+		if stream {
+			return JSONArray
+		}
+		return Whole
+	case ':', 'd', 'e', 'i', 'r': // data, event, id, retry, a comment
+		if stream {
+			return SSE
+		}
+	default:
+		if framing == JSONArray {
+			return Whole
+		}
+	}
+	return framing
+}
+
 const defaultFrameLimit = 8 << 20
 
 // Splitter cuts a body into frames, whatever the split of the bytes it is fed.

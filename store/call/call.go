@@ -174,6 +174,7 @@ type Shaping struct {
 	QueuePosition  int           // in that lane when the call came, from 1; 0: it did not wait
 	ReservedInput  wire.Count    // tokens that were reserved when it was admitted, to be settled by Usage
 	ReservedOutput wire.Count    //
+	ExpectedWait   time.Duration // for which a call was refused that would have had to wait; 0: it was not, or for another reason
 	Held           time.Duration // of the time in the queue: while the endpoint's word held the lane
 	HoldReason     string        // what that word was: "429", "529", "requests used up"
 	Refusals       int           // answers that refused the call, after which weir sent it again

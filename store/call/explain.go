@@ -14,6 +14,9 @@ import (
 // names in them are as the client or the provider wrote them.
 func (c *Call) Explain() (what, next string) {
 	a := c.explanation()
+	if on := c.befell(); on != "" && a.what != "" {
+		a = advice{"weir made the call worse on purpose: " + on + ".", "Nothing need be wrong with the endpoint: see how the client coped, and leave --impair out to measure."}
+	}
 	if rest, unnamed := strings.CutPrefix(a.what, anEndpoint); unnamed {
 		a.what = "The endpoint" + rest
 	}
@@ -83,7 +86,7 @@ func (c *Call) usageOddity() advice {
 		}
 		if ask := c.Request.IncludeUsage; ask == nil || !*ask {
 			return advice{"The stream has no token usage, because the request did not ask for it.",
-				`Let the client send "stream_options": {"include_usage": true}.`}
+				`Let the client send "stream_options": {"include_usage": true}, or start weir with --usage inject.`}
 		}
 		return advice{"The request asked for token usage, but the stream ended without it.",
 			"The endpoint, or a gateway before it, passes over stream_options: ask its operator, or update it."}

@@ -1,26 +1,9 @@
 package call
 
 import (
-	"regexp"
 	"slices"
 	"strings"
-	"time"
 )
-
-// wouldWait finds how long a call would have had to wait in what the shaper
-// said when it refused it.
-var wouldWait = regexp.MustCompile(`it would have to wait for (\S+), and may for `)
-
-// WouldWait is how long a call that weir's shaper refused would have had to
-// wait; ok is false where it was refused for another reason, as a full queue.
-func (c *Call) WouldWait() (d time.Duration, ok bool) {
-	m := wouldWait.FindStringSubmatch(c.ErrorMessage)
-	if c.Outcome != Refused || m == nil {
-		return 0, false
-	}
-	d, err := time.ParseDuration(m[1])
-	return d, err == nil
-}
 
 // RefusedForLoad says whether the endpoint refused the call because too much
 // was asked of it: a 429, 503 or 529 that more credit would not mend. weir's
@@ -54,8 +37,8 @@ func (c *Call) refused() advice {
 		return advice{"weir itself refused the request, because its own limit for it was reached.", next}
 	}
 	wait := ""
-	if d, ok := c.WouldWait(); ok {
-		wait = "; it would have waited " + spell(d)
+	if c.ExpectedWait > 0 {
+		wait = "; it would have waited " + spell(c.ExpectedWait)
 	}
 	if c.LaneLimit == "hold" {
 		return advice{"weir itself refused the request, because the endpoint asks to wait" + inBrackets(c.HoldReason) + " and the lane " + c.Lane + " does" + wait + ".",

@@ -13,7 +13,7 @@ func laneRefused(lane, limit string, wait time.Duration) *Call {
 		c.ErrorMessage = "refused: lane " + lane + ": it would have to wait for " + wait.String() + ", and may for 1s; try again in 3s"
 		c.RetryAfter = 3 * time.Second
 	}
-	c.Shaping = Shaping{Lane: lane, LaneLimit: limit}
+	c.Shaping = Shaping{Lane: lane, LaneLimit: limit, ExpectedWait: wait}
 	return c
 }
 

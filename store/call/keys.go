@@ -148,6 +148,7 @@ var endFields = concat([]field{
 	intField("weir.lane.position", func(c *Call) *int { return &c.QueuePosition }),
 	countField("weir.lane.reserved.input_tokens", func(c *Call) *wire.Count { return &c.ReservedInput }),
 	countField("weir.lane.reserved.output_tokens", func(c *Call) *wire.Count { return &c.ReservedOutput }),
+	durationField("weir.lane.expected_wait", func(c *Call) *time.Duration { return &c.ExpectedWait }),
 	durationField("weir.lane.held", func(c *Call) *time.Duration { return &c.Held }),
 	stringField("weir.lane.hold_reason", func(c *Call) *string { return &c.HoldReason }),
 	intField("weir.refusals", func(c *Call) *int { return &c.Refusals }),

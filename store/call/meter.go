@@ -138,9 +138,7 @@ func (m *Meter) Message(data []byte, whole bool, received, delivered Instant) {
 func (m *Meter) Over() bool { return m.stream.terminal || m.stream.failed }
 
 // chooseFraming makes the splitter once the first byte that is not white space
-// has come, and gives the bytes from there on. The Content-Type is not
-// believed against it: gateways send events as JSON, JSON as events, and
-// answer a request for a stream with one document.
+// has come, and gives the bytes from there on.
 func (m *Meter) chooseFraming(p []byte) []byte {
 	for len(p) > 0 && (p[0] == ' ' || p[0] == '\t' || p[0] == '\r' || p[0] == '\n') {
 		p = p[1:]
@@ -148,26 +146,7 @@ func (m *Meter) chooseFraming(p []byte) []byte {
 	if len(p) == 0 {
 		return nil
 	}
-	asked := m.call.Request.Stream
-	m.framing = wire.FramingOf(m.contentType, asked)
-	switch p[0] {
-	case '{':
-		m.framing = wire.Whole
-	case '[':
-		if asked {
-			m.framing = wire.JSONArray
-		} else {
-			m.framing = wire.Whole
-		}
-	case ':', 'd', 'e', 'i', 'r': // data, event, id, retry, a comment
-		if asked {
-			m.framing = wire.SSE
-		}
-	default:
-		if m.framing == wire.JSONArray {
-			m.framing = wire.Whole
-		}
-	}
+	m.framing = wire.ChooseFraming(m.contentType, m.call.Request.Stream, p[0])
 	m.call.Streamed = m.framing != wire.Whole
 	m.splitter = wire.NewSplitter(m.framing, 0)
 	return p

@@ -58,15 +58,20 @@ func wrap(text string, columns int) []string {
 
 // kind is a way to fail, whatever the group.
 type kind struct {
-	outcome call.Outcome
-	status  int
+	outcome  call.Outcome
+	status   int
+	impaired bool
 }
 
 func (k kind) String() string {
-	if k.status == 0 {
-		return "✗ " + string(k.outcome)
+	text := "✗ " + string(k.outcome)
+	if k.status != 0 {
+		text += fmt.Sprint(" ", k.status)
 	}
-	return fmt.Sprintf("✗ %s %d", k.outcome, k.status)
+	if k.impaired {
+		text += " " + impairedMark
+	}
+	return text
 }
 
 // explained is a kind of failure with the explanation of its most frequent
@@ -86,7 +91,7 @@ const mostExplained = 5
 func (r *Report) explained() []explained {
 	var kinds []explained
 	for _, f := range r.Failures {
-		k := kind{f.Outcome, f.Status}
+		k := kind{f.Outcome, f.Status, f.Impaired}
 		i := slices.IndexFunc(kinds, func(e explained) bool { return e.kind == k })
 		if i < 0 {
 			i, kinds = len(kinds), append(kinds, explained{kind: k})

@@ -62,7 +62,10 @@ type Bill struct {
 	Reasoning      Num            `json:"reasoning_tokens"`
 	Sources        map[string]int `json:"usage_calls"` // as in a report's tokens
 
-	Failures map[string]int `json:"failed_calls"` // by outcome
+	Failures map[string]int `json:"failed_calls"` // by outcome, marked where they were impaired
+
+	// Calls that were made worse on purpose: in the sums, and in no latency.
+	Impaired int `json:"impaired_calls"`
 }
 
 // Seen says whether any call passed weir.
@@ -113,9 +116,18 @@ func (t *biller) add(c *call.Call) {
 		b.NoGeneration++
 		return
 	}
-	t.group.add(pair{proxy: c})
+	failed := string(c.Outcome)
+	if len(c.Impaired) > 0 {
+		b.Impaired++
+		failed += " " + impairedMark
+		untimed := *c
+		untimed.FirstToken, untimed.LastToken = call.Mark{}, call.Mark{}
+		t.group.add(pair{proxy: &untimed})
+	} else {
+		t.group.add(pair{proxy: c})
+	}
 	if c.Outcome != call.OK {
-		b.Failures[string(c.Outcome)]++
+		b.Failures[failed]++
 	}
 	if c.Scenario != "" {
 		t.scenarios[c.Scenario] = true
@@ -231,6 +243,9 @@ func (b *Bill) Text(w io.Writer, s Style) {
 	line("tokens", "%s", b.tokensText())
 	if len(b.Failures) > 0 {
 		line("failed", "%s", s.paint(red, b.failuresText()))
+	}
+	if b.Impaired > 0 {
+		line("!", "%s", s.paint(yellow, were(b.Impaired, "call")+" made worse on purpose: they are in no latency"))
 	}
 	if n := b.Sources[string(call.UsageMissing)]; n > 0 {
 		line("!", "%s", s.paint(yellow, fmt.Sprintf("%d of %s reported no usage: their tokens are not in the sums", n, count(b.Calls, "call"))))

@@ -11,6 +11,7 @@ import (
 type group struct {
 	values    []string
 	calls, ok int
+	impaired  bool
 
 	felt, upstream, response, service []time.Duration
 	tpot, queued, toLast, toDone      []time.Duration
@@ -176,7 +177,7 @@ func (g *group) addStream(c *call.Call) {
 // row turns what was gathered into figures.
 func (g *group) row() Row {
 	r := Row{
-		Group: g.values, Calls: g.calls, OK: g.ok, Share: share(int64(g.ok), int64(g.calls)),
+		Group: g.values, Impaired: g.impaired, Calls: g.calls, OK: g.ok, Share: share(int64(g.ok), int64(g.calls)),
 		TTFTFelt: summarise(g.felt), TTFTUpstream: summarise(g.upstream),
 		TTFTResponse: summarise(g.response), TTFTService: summarise(g.service),
 		TPOT: summarise(g.tpot), Queued: summarise(g.queued), Shaping: g.shaping.figures(),

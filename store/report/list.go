@@ -85,6 +85,9 @@ func List(w io.Writer, calls []*call.Call, s Style) {
 	for _, c := range calls {
 		cells := listCells(c)
 		cells[3], cells[4] = clip(cells[3], 24), clip(cells[4], 28)
+		if len(c.Impaired) > 0 {
+			cells[3] += " " + impairedMark
+		}
 		if lanes {
 			lane := laneCells(c)
 			cells = append(cells, lane[0], clip(lane[1], 40))
@@ -103,7 +106,7 @@ func List(w io.Writer, calls []*call.Call, s Style) {
 }
 
 // ListHead is the head of the lines that ListRow writes.
-const ListHead = "call\tstarted_at\tside\tscenario\tmodel\toutcome\tstatus\tttft_felt_ms\ttpot_ms\tinput_tokens\toutput_tokens\ttotal_ms\tpurpose" + laneHead
+const ListHead = "call\tstarted_at\tside\tscenario\tmodel\toutcome\tstatus\tttft_felt_ms\ttpot_ms\tinput_tokens\toutput_tokens\ttotal_ms\tpurpose" + laneHead + "\timpaired"
 
 // ListRow writes a call as one tab-separated line, for a pipe: absent figures
 // are empty.
@@ -115,7 +118,7 @@ func ListRow(w io.Writer, c *call.Call) {
 	fields := []string{SpanText(c), started, string(c.Side), plain(c.Scenario), plain(c.Request.Model),
 		string(c.Outcome), positive(c.Status), field(msIf(c.TTFTFelt())), field(msIf(c.TPOT())),
 		tokens(c.Usage.Input.N, c.Usage.Input.Known), tokens(c.Usage.Output.N, c.Usage.Output.Known), field(msIf(c.Duration())), plain(c.Purpose)}
-	fmt.Fprintln(w, strings.Join(append(fields, laneFields(c)...), "\t"))
+	fmt.Fprintln(w, strings.Join(append(append(fields, laneFields(c)...), plain(strings.Join(c.Impaired, ", "))), "\t"))
 }
 
 func tokens(n int64, ok bool) string {
@@ -143,6 +146,9 @@ func ListLine(w io.Writer, c *call.Call, s Style) {
 			lane := laneCells(c)
 			parts = append(parts, "queued "+width.FillLeft(lane[0], 7), clip(lane[1], 32))
 		}
+	}
+	if len(c.Impaired) > 0 {
+		parts = append(parts, s.paint(yellow, impairedMark))
 	}
 	fmt.Fprintln(w, strings.TrimRight(strings.Join(parts, "  "), " "))
 }

@@ -127,8 +127,9 @@ func (o *onsets) add(c *call.Call) {
 		o.push(event{at: c.Admitted, what: refused, of: e, answers: c.Refusals, until: until, status: statusOf(c.HoldReason)})
 	}
 	switch {
-	case !at.Reached(), c.Outcome == call.Refused, c.Refusals > 0 && !c.Again.Reached():
-		// What was sent was refused, and it was not sent again.
+	case !at.Reached(), c.Outcome == call.Refused, c.Refusals > 0 && !c.Again.Reached(), !own && c.Attempts == 0:
+		// What was sent was refused, and it was not sent again; or weir answered
+		// in the endpoint's place.
 	case own && c.RefusedForLoad():
 		o.push(event{at: at, what: refused, of: e, answers: 1, until: at, status: c.Status})
 	default:

@@ -34,6 +34,12 @@ func (p pair) outcome() call.Outcome {
 	return o
 }
 
+// impaired says whether the call was made worse on purpose. The proxy that did
+// it says so, and its client as far as it was told.
+func (p pair) impaired() bool {
+	return p.proxy != nil && len(p.proxy.Impaired) > 0 || p.client != nil && len(p.client.Impaired) > 0
+}
+
 // failure is the view that explains a failed call.
 func (p pair) failure() *call.Call {
 	if p.proxy != nil && p.proxy.Outcome == p.outcome() {

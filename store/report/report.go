@@ -53,7 +53,7 @@ type Report struct {
 	By        []string `json:"by"`
 	Rows      []Row    `json:"rows"`
 
-	// Total is all rows together.
+	// Total is all rows together but for those of impaired calls.
 	Total Row `json:"total"`
 
 	Failures []Failure `json:"failures"`
@@ -66,6 +66,9 @@ type Report struct {
 	// that generate nothing (models, count_tokens, embeddings).
 	WarmUp       int `json:"warm_up_calls"`
 	NoGeneration int `json:"no_generation_calls"`
+
+	// Calls that were made worse on purpose. They have rows of their own.
+	Impaired int `json:"impaired_calls"`
 
 	// Calls that both the proxy and the generator measured.
 	BothViews int `json:"both_views_calls"`
@@ -83,6 +86,10 @@ type Row struct {
 	Calls int      `json:"calls"`
 	OK    int      `json:"ok_calls"`
 	Share Num      `json:"ok_share"`
+
+	// Impaired says that the calls were made worse on purpose, and are no measure
+	// of the endpoint; the first value of Group is marked.
+	Impaired bool `json:"impaired,omitempty"`
 
 	TTFTFelt     Percentiles `json:"ttft_felt"`     // proxy: first token delivered − request arrived
 	TTFTUpstream Percentiles `json:"ttft_upstream"` // proxy: first token received − request sent
@@ -152,6 +159,8 @@ type Failure struct {
 	Outcome call.Outcome `json:"outcome"`
 	Status  int          `json:"status"` // HTTP; 0 when none came
 	Calls   int          `json:"calls"`
+
+	Impaired bool `json:"impaired,omitempty"` // the calls were made worse on purpose
 
 	// Of calls that weir's shaper refused: the lane, the limit of it that they
 	// waited for, and how long they would have had to wait. Empty and absent

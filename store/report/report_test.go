@@ -175,6 +175,23 @@ func TestUsageThatContradictsItsStreamIsWarnedOfWhereTheStreamWasWhole(t *testin
 	}
 }
 
+func TestCallsThatWereNotSentSayWhy(t *testing.T) {
+	c := seen("chat", 400)
+	c.Run = "7f3a"
+	for partial, want := range map[bool][]string{
+		false: {"run 7f3a: 2 calls of the plan not sent, since a turn before them in their session failed"},
+		true: {"run 7f3a was broken off: its figures are of what was sent",
+			"run 7f3a: 2 calls of the plan not sent, since the run was broken off, or a turn before them in their session failed"},
+	} {
+		r := summary(t, Options{Runs: func([]string) ([]Run, error) {
+			return []Run{{ID: "7f3a", Verdict: "valid", NotSent: 2, Partial: partial}}, nil
+		}}, c)
+		if diff := cmp.Diff(want, r.Warnings); diff != "" {
+			t.Error(diff)
+		}
+	}
+}
+
 func TestGroups(t *testing.T) {
 	a, b := seen("rag", 400), seen("chat", 500)
 	b.Request.Model, b.Labels, b.KeyFingerprint = "sim-large", map[string]string{"team": "blue", "beta": ""}, "00c0ffee"

@@ -47,7 +47,7 @@ func laneRefused(scenario, limit string, wait time.Duration) *call.Call {
 		why = "it would have to wait for " + wait.String() + ", and may for 1s"
 	}
 	c := failedCall(scenario, call.Refused, 429, "refused: lane scenario="+scenario+": "+why+"; try again in 3s")
-	c.Lane, c.LaneLimit, c.RetryAfter = "scenario="+scenario, limit, 3*time.Second
+	c.Lane, c.LaneLimit, c.RetryAfter, c.ExpectedWait = "scenario="+scenario, limit, 3*time.Second, wait
 	c.Admitted, c.Connected, c.Sent, c.Headers, c.FirstByte, c.FirstEvent = 0, 0, 0, 0, call.Mark{}, call.Mark{}
 	return c
 }

@@ -64,17 +64,29 @@ func (t *tally) add(p pair) {
 	}
 	values := t.by.of(p)
 	key := strings.Join(values, "\x00")
+	impaired := p.impaired()
+	if impaired { // it stands apart from what is measured
+		t.report.Impaired++
+		key += "\x00" + impairedMark
+		values[0] = strings.TrimSpace(values[0] + " " + impairedMark)
+	}
 	g := t.groups[key]
 	if g == nil {
-		g = &group{values: values}
+		g = &group{values: values, impaired: impaired}
 		t.groups[key] = g
 	}
 	g.add(p)
-	t.total.add(p)
+	if !impaired {
+		t.total.add(p)
+	}
 	if p.outcome() != call.OK {
 		t.fail(key, values, p)
 	}
 }
+
+// impairedMark stands behind the first value of a group of calls that were made
+// worse on purpose.
+const impairedMark = "(impaired)"
 
 // belongs is the run of a call; empty when it belongs to none.
 func belongs(p pair) string { return either(func(c *call.Call) string { return c.Run })(p) }
@@ -114,13 +126,13 @@ func (t *tally) fail(key string, values []string, p pair) {
 	f := t.failures[k]
 	if f == nil {
 		f = &failures{
-			Failure:   Failure{Group: values, Outcome: k.outcome, Status: k.status, Lane: k.lane, Limit: k.limit, Messages: []string{}},
+			Failure:   Failure{Group: values, Impaired: p.impaired(), Outcome: k.outcome, Status: k.status, Lane: k.lane, Limit: k.limit, Messages: []string{}},
 			explained: map[string]*explanation{},
 		}
 		t.failures[k] = f
 	}
 	f.Calls++
-	if d, ok := c.WouldWait(); ok {
+	if d := c.ExpectedWait; d > 0 {
 		f.waits.add(d)
 	}
 	if m := failureMessage(c); m != "" && len(f.Messages) < 3 && !slices.Contains(f.Messages, m) {

@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -47,7 +48,7 @@ func (r *Report) Text(w io.Writer, s Style) {
 		main = r.mainTable(less)
 	}
 	totalRow := -1
-	if len(r.Rows) > 1 {
+	if len(r.allRows()) > len(r.Rows) {
 		totalRow = len(main.rows) - 1
 	}
 	main.text(w, func(row, col int, cell string) string {
@@ -154,17 +155,36 @@ func (run *Run) verdict(s Style) string {
 
 // proxySeen and clientSeen say whether any successful call was measured by
 // that side.
-func (r *Report) proxySeen() bool { return r.Total.TTFTFelt.N > 0 || !r.clientSeen() }
+func (r *Report) proxySeen() bool {
+	return !r.clientSeen() || slices.ContainsFunc(r.Rows, func(row Row) bool { return row.TTFTFelt.N > 0 })
+}
 
-func (r *Report) clientSeen() bool { return r.Total.TTFTService.N > 0 }
+func (r *Report) clientSeen() bool {
+	return slices.ContainsFunc(r.Rows, func(row Row) bool { return row.TTFTService.N > 0 })
+}
+
+// What the row of all others together is called, and where some of them are
+// impaired, which it leaves out.
+const (
+	allOfThem = "all"
+	allClean  = "all clean"
+)
 
 // allRows are the rows, and all of them together where there are several.
 func (r *Report) allRows() []Row {
-	if len(r.Rows) < 2 {
+	name, clean := allOfThem, 0
+	for _, row := range r.Rows {
+		if row.Impaired {
+			name = allClean
+		} else {
+			clean++
+		}
+	}
+	if clean < 2 {
 		return r.Rows
 	}
 	total := r.Total
-	total.Group = append([]string{"all"}, make([]string, len(r.By)-1)...)
+	total.Group = append([]string{name}, make([]string, len(r.By)-1)...)
 	return append(r.Rows[:len(r.Rows):len(r.Rows)], total)
 }
 
@@ -181,7 +201,7 @@ func (r *Report) groupCells(row Row) []string {
 	cells := make([]string, len(row.Group))
 	for i, v := range row.Group {
 		cells[i] = named(v)
-		if row.Group[0] == "all" && i > 0 && v == "" {
+		if (row.Group[0] == allOfThem || row.Group[0] == allClean) && i > 0 && v == "" {
 			cells[i] = ""
 		}
 	}

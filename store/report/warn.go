@@ -16,7 +16,11 @@ func (r *Report) warn() {
 			say("run %s was broken off: its figures are of what was sent", run.ID)
 		}
 		if run.NotSent > 0 {
-			say("run %s: %s of the plan were not sent", run.ID, count(run.NotSent, "call"))
+			why := "since a turn before them in their session failed" // all that keeps a call back in a run that went to its end
+			if run.Partial {
+				why = "since the run was broken off, or a turn before them in their session failed"
+			}
+			say("run %s: %s of the plan not sent, %s", run.ID, count(run.NotSent, "call"), why)
 		}
 	}
 	if r.LostSpans.Known && r.LostSpans.V > 0 {
@@ -52,6 +56,9 @@ func (r *Report) warn() {
 	if n := t.Stream.NotStreamed; n > 0 {
 		say("%d of %s were not streamed and have no TTFT", n, count(t.Calls, "call"))
 	}
+	if r.Impaired > 0 {
+		say("%s made worse on purpose, as --impair says: they stand in rows marked %s, and in no other figure", were(r.Impaired, "call"), impairedMark)
+	}
 	if r.WarmUp > 0 {
 		say("left out: %s of warm-up", count(r.WarmUp, "call"))
 	}
@@ -59,6 +66,14 @@ func (r *Report) warn() {
 		say("left out: %s without generation (models, count_tokens, embeddings, prewarms, connections)", count(r.NoGeneration, "call"))
 	}
 	r.Warnings = slices.Clip(r.Warnings)
+}
+
+// were is count with its verb.
+func were(n int, noun string) string {
+	if n == 1 {
+		return count(n, noun) + " was"
+	}
+	return count(n, noun) + " were"
 }
 
 // count writes a number with its noun: "1 call", "2 calls".

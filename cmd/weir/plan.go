@@ -1,0 +1,184 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"weir/generator"
+	"weir/generator/loadmodel"
+	"weir/proxy/wire"
+)
+
+// planFlags are the flags of weir plan beside those that it has from weir load.
+type planFlags struct {
+	loadFlags
+	dataset string
+	latency string
+	prices  []string
+}
+
+func (a *app) planCommand() *cobra.Command {
+	var f planFlags
+	c := &cobra.Command{
+		Use:   "plan MODEL|TRACE|DATASET",
+		Short: "Say what a load would send before anything is sent, or write it down",
+		Long: `Plays a load model, a recorded trace or a dataset without sending, and says what
+weir load would send: when, by scenario, how much of it a prefix cache could
+hold, what it would cost at prices that you give, how many calls would be in
+flight at a latency that you state, and what is unlike real traffic in it.
+
+With --dataset it also writes the requests, prompts in full, as JSON Lines that
+weir load and other tools read. The same input and seed give the same bytes.`,
+		Example: `  weir plan load_model.json
+  weir plan load_model.json --latency 'ttft 500ms, tpot 20ms' --price 'gpt-5-mini=0.25,2,0.025' --model gpt-5-mini
+  weir plan load_model.json --seed 7 --dataset requests.jsonl
+  weir plan sharegpt.json --for 10m --limit 2000`,
+		Args: wantArgs(1, 1, "the load model, trace or dataset"),
+		RunE: func(c *cobra.Command, args []string) error {
+			return a.runPlan(c.Context(), args[0], f, c.Flags().Changed)
+		},
+	}
+	fl := c.Flags()
+	fl.StringVarP(&f.dataset, "dataset", "o", "", "write the requests to this file, or to the standard output with -")
+	fl.StringVar(&f.latency, "latency", "", "what calls may take, as 'ttft 500ms, tpot 20ms': tells how many are in flight")
+	fl.StringArrayVar(&f.prices, "price", nil, "MODEL=INPUT,OUTPUT[,CACHED], dollars a million tokens; * is any model; may be repeated")
+	fl.BoolVar(&f.json, "json", false, "as JSON, the contract of store/report/PLAN.md")
+	fl.DurationVar(&f.length, "for", 0, "play the model in this time; ramp and phases are scaled. A dataset is spread over it")
+	fl.Float64Var(&f.qps, "qps", 0, "request starts a second, instead of the model's")
+	fl.Uint64Var(&f.seed, "seed", 0, "seed of every random choice (default: the model's, else drawn and told)")
+	fl.StringVar(&f.model, "model", "", "model to ask for, instead of the load model's")
+	fl.StringVar(&f.api, "api", "", "API to speak: chat, responses, messages, gemini or completions")
+	fl.IntVar(&f.limit, "limit", 0, "requests of a trace or dataset to send (default: all)")
+	fl.Float64Var(&f.speed, "speed", 0, "play a trace or dataset so much faster (default 1)")
+	return c
+}
+
+func (a *app) runPlan(ctx context.Context, file string, f planFlags, given func(string) bool) error {
+	options, err := f.options()
+	switch {
+	case err != nil:
+		return usage(err)
+	case f.dataset == "-" && f.json:
+		return usagef("plan: --json and --dataset - would both be written to the standard output; name a file for the dataset")
+	case f.dataset != "" && isSameFile(f.dataset, file):
+		return usagef("--dataset %s: is the file that is read; name another", f.dataset)
+	}
+	plan, err := a.readPlan(file, f.loadFlags, given)
+	if err != nil {
+		return err
+	}
+	o := generator.Foresee(ctx, plan, options)
+	switch {
+	case ctx.Err() != nil:
+		return errInterrupted
+	case o.Problem != nil:
+		return usage(o.Problem)
+	}
+	if f.dataset != "" {
+		if err := a.writeDataset(ctx, f.dataset, plan); err != nil {
+			return err
+		}
+	}
+	if f.json {
+		return o.JSON(a.out)
+	}
+	out, next := io.Writer(a.out), file
+	switch f.dataset {
+	case "":
+	case "-":
+		out, next = a.err, "FILE"
+	default:
+		next = f.dataset
+	}
+	outlookText(out, o, a.style(out))
+	fmt.Fprintf(a.err, "next: weir load %s --upstream URL\n", next)
+	return nil
+}
+
+// options are what the flags state beside the plan.
+func (f *planFlags) options() (o generator.OutlookOptions, err error) {
+	if f.latency != "" {
+		if o.Latency, err = generator.ParseLatency(f.latency); err != nil {
+			return o, fmt.Errorf("--latency %w", err)
+		}
+	}
+	for _, text := range f.prices {
+		p, err := generator.ParsePrice(text)
+		if err != nil {
+			return o, fmt.Errorf("--price %w", err)
+		}
+		o.Prices = append(o.Prices, p)
+	}
+	return o, nil
+}
+
+// writeDataset writes a dataset to a file, or with - to the standard output. A
+// file has all of it or is not touched.
+func (a *app) writeDataset(ctx context.Context, path string, plan *generator.Plan) error {
+	write := func(w io.Writer) error {
+		err := generator.WriteDataset(ctx, w, plan)
+		if ctx.Err() != nil {
+			return errInterrupted
+		}
+		return err
+	}
+	if path == "-" {
+		return write(a.out)
+	}
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+		if info.IsDir() {
+			return usagef("--dataset %s: is a directory; name a file in it", path)
+		}
+		f, err := os.OpenFile(path, os.O_WRONLY, 0) // a pipe, or /dev/null
+		if err != nil {
+			return usagef("--dataset %s: %w", path, err)
+		}
+		return errors.Join(write(f), f.Close())
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
+	if err != nil {
+		return usagef("--dataset %s: cannot be written: %w", path, err)
+	}
+	err = errors.Join(write(f), f.Chmod(0o644), f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		os.Remove(f.Name()) //nolint:errcheck // what failed before is told
+		return fmt.Errorf("--dataset %s: %w", path, err)
+	}
+	return nil
+}
+
+// isSameFile says whether two paths name one file.
+func isSameFile(a, b string) bool {
+	x, err := os.Stat(a)
+	if err != nil {
+		return false
+	}
+	y, err := os.Stat(b)
+	return err == nil && os.SameFile(x, y)
+}
+
+// readDataset makes the plan of a file of requests, and says what is odd in it.
+func (a *app) readDataset(file string, f loadFlags, given func(string) bool) (*generator.Plan, error) {
+	if given("speed") && (given("for") || given("qps")) {
+		return nil, usagef("--speed keeps the times of %s, and --for and --qps put new ones in their place; give one or the other", file)
+	}
+	d, err := generator.OpenDataset(file, generator.DatasetOptions{
+		Limit: f.limit, Speed: f.speed, QPS: f.qps, For: f.length, Model: f.model, API: wire.API(f.api),
+	})
+	if err != nil {
+		return nil, usage(err)
+	}
+	fmt.Fprintf(a.err, "dataset %s (%s): %s in %s\n", file, d.Format, counted(d.Requests, "request"), counted(d.Sessions, "session"))
+	a.warn(d.Notes)
+	m := &loadmodel.Model{}
+	return &generator.Plan{Model: m, Dataset: d, Seed: chooseSeed(m, f.seed, given("seed"))}, nil
+}

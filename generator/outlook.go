@@ -1,0 +1,252 @@
+package generator
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"weir/generator/corpus"
+)
+
+// Outlook is what a plan would send, found by playing it without sending.
+// store/report/PLAN.md defines its figures.
+type Outlook struct {
+	Seed     uint64
+	Length   time.Duration // over which sessions start
+	Sessions int
+	Requests int
+	WarmUp   int // of Requests; they are in all sums here, and in no scenario
+
+	Input, Output int64 // tokens of all prompts, and of all answers at most
+	Held          int64 // of Input: what a perfect prefix cache would hold
+	Unlimited     int   // requests that set no limit to their answers, which Output leaves out
+
+	Tokenizer string
+	Estimated bool // the model's own tokenizer is not public
+
+	PeakRate float64 // request starts in the busiest second
+	Every    time.Duration
+	Moments  []Moment // one after the other, each Every long
+
+	Latency  Latency       // as stated; the next three are absent without one
+	InFlight float64       // calls at once, on average over the plan's length
+	MostAt   time.Duration // when the most calls are in flight
+	Most     int
+
+	Cost Cost
+
+	Scenarios []ScenarioOutlook // in the model's order
+	Warnings  []Warning
+
+	Problem error // why the plan ends early, which only a file's can; nil else
+}
+
+// Moment is what happens in a stretch of the plan's time.
+type Moment struct {
+	Starts int     // of requests
+	Busy   float64 // seconds that calls are in flight in it; by Every, calls at once
+}
+
+// ScenarioOutlook is one scenario's part. Share is of requests, 0 to 1.
+type ScenarioOutlook struct {
+	Scenario string
+	API      string
+	Model    string // several: joined by ", "
+	Sessions int
+	Requests int
+	Share    float64
+
+	InputTokens, OutputTokens, HeldTokens int64
+	Input, Output                         Spread // tokens a request
+	Turns                                 Spread // requests a session
+	Cost                                  Cost
+}
+
+// Spread is how values are spread, by nearest rank.
+type Spread struct{ Min, P50, P95, P99, Max int }
+
+// OutlookOptions are what is stated beside the plan. The zero value leaves out
+// what needs it.
+type OutlookOptions struct {
+	Latency Latency
+	Prices  []Price
+}
+
+// Foresee plays the plan without sending, to its end or until ctx ends.
+func Foresee(ctx context.Context, p *Plan, options OutlookOptions) *Outlook {
+	f := &foresight{
+		Outlook: &Outlook{Seed: p.Seed, Length: p.Length(), Latency: options.Latency}, plan: p, prices: options.Prices,
+		scenarios: map[string]*gathered{}, flight: flight{latency: options.Latency}, unpriced: map[string]int{},
+	}
+	f.flight.steady.from, f.flight.steady.to = p.rampEnd(), f.Length
+	for _, name := range p.scenarios() {
+		f.scenario(name)
+	}
+	for s, err := range p.Sessions() {
+		if err == nil && ctx.Err() != nil {
+			break
+		}
+		if err != nil {
+			f.Problem = err
+			break
+		}
+		f.add(&s)
+	}
+	f.close()
+	return f.Outlook
+}
+
+// rampEnd is when a model's rate has reached what it is meant to be.
+func (p *Plan) rampEnd() time.Duration {
+	if p.Trace != nil || p.Dataset != nil || p.Model == nil || len(p.Model.Phases) > 0 {
+		return 0
+	}
+	return p.Model.WarmUp + p.Model.RampUp
+}
+
+// foresight is an outlook as it is gathered.
+type foresight struct {
+	*Outlook
+	plan      *Plan
+	prices    []Price
+	scenarios map[string]*gathered
+	order     []string
+	prefixes  prefixes
+	flight    flight
+	unpriced  map[string]int // requests by model
+}
+
+// gathered is what is kept of a scenario while its plan is played: how often
+// each value came, which stays small where the values themselves do not.
+type gathered struct {
+	ScenarioOutlook
+	apis, models         []string
+	input, output, turns map[int]int
+	biases
+	samples
+}
+
+func (f *foresight) scenario(name string) *gathered {
+	g := f.scenarios[name]
+	if g == nil {
+		g = &gathered{input: map[int]int{}, output: map[int]int{}, turns: map[int]int{}}
+		g.Scenario = name
+		f.scenarios[name] = g
+		f.order = append(f.order, name)
+	}
+	return g
+}
+
+// add counts a session.
+func (f *foresight) add(s *Session) {
+	f.Sessions++
+	f.Requests += len(s.Turns)
+	if f.Tokenizer == "" {
+		tok, known := corpus.ForModel(s.Model)
+		f.Tokenizer, f.Estimated = tok.Name(), !known
+	}
+	f.flight.add(s)
+	g := &gathered{}
+	if !s.WarmUp {
+		g = f.scenario(s.Scenario)
+		g.begin(s)
+	}
+	price := priceOf(f.prices, s.Model)
+	drawn := s.Turns
+	s.Turns = s.expected()
+	for i, t := range s.Turns {
+		held := f.prefixes.held(s, i)
+		f.Input += int64(t.Input)
+		f.Output += int64(t.Output)
+		f.Held += int64(held)
+		f.Cost.add(price, t, held)
+		if t.Output == 0 {
+			f.Unlimited++
+		}
+		if price == nil {
+			f.unpriced[s.Model]++
+		}
+		if s.WarmUp {
+			f.WarmUp++
+			continue
+		}
+		g.input[t.Input]++
+		if t.Output > 0 {
+			g.output[t.Output]++
+		}
+		g.InputTokens += int64(t.Input)
+		g.OutputTokens += int64(t.Output)
+		g.HeldTokens += int64(held)
+		g.Cost.add(price, t, held)
+		g.biases.add(s, i, held, drawn[i].Input)
+	}
+	s.Turns = drawn
+	if !s.WarmUp {
+		g.samples.add(f.plan, s)
+	}
+}
+
+// expected are the session's turns with the contexts that they will have if each
+// answer is as long as planned: what was said before must find room, whatever
+// was drawn.
+func (s *Session) expected() []Turn {
+	turns := slices.Clone(s.Turns)
+	for i := 1; i < len(turns); i++ {
+		if s.Messages == nil || s.Messages[i].Live {
+			turns[i].Input = max(turns[i].Input, turns[i-1].Input+turns[i-1].Output+leastNewText)
+		}
+	}
+	return turns
+}
+
+func (g *gathered) begin(s *Session) {
+	if api := string(s.API); !slices.Contains(g.apis, api) {
+		g.apis = append(g.apis, api)
+	}
+	if s.Model != "" && !slices.Contains(g.models, s.Model) {
+		g.models = append(g.models, s.Model)
+	}
+	g.Sessions++
+	g.Requests += len(s.Turns)
+	g.turns[max(len(s.Turns), s.Flattened)]++
+}
+
+// close works out what needs all sessions.
+func (f *foresight) close() {
+	f.flight.close(f.Outlook)
+	for _, name := range f.order {
+		g := f.scenarios[name]
+		if n := f.Requests - f.WarmUp; n > 0 {
+			g.Share = float64(g.Requests) / float64(n)
+		}
+		g.API, g.Model = strings.Join(g.apis, ", "), strings.Join(g.models, ", ")
+		g.Input, g.Output, g.Turns = spread(g.input), spread(g.output), spread(g.turns)
+		f.Outlook.Scenarios = append(f.Outlook.Scenarios, g.ScenarioOutlook)
+	}
+	f.warn()
+}
+
+// spread reads the ranks off counts of values.
+func spread(counts map[int]int) Spread {
+	var values []int
+	n := 0
+	for v, c := range counts {
+		values = append(values, v)
+		n += c
+	}
+	if n == 0 {
+		return Spread{}
+	}
+	slices.Sort(values)
+	at := func(p float64) int {
+		rank := int(p*float64(n) + 0.999999)
+		for _, v := range values {
+			if rank -= counts[v]; rank <= 0 {
+				return v
+			}
+		}
+		return values[len(values)-1]
+	}
+	return Spread{values[0], at(0.5), at(0.95), at(0.99), values[len(values)-1]}
+}
