@@ -27,32 +27,27 @@ const agentRulesZh = `你是一名工程代理，使用所提供的工具在代�
 - 最后给出简短总结：问题是什么，改了什么，如何验证。
 `
 
-// agentPrompt is the history of an agent at work: rules, a task, and calls with
-// their results, the last result open for the model to go on from.
-func (a *Author) agentPrompt(n int, tools []Tool) Prompt {
-	left := n - TokensPerPrompt
-	var p Prompt
+// agentPrompt adds the history of an agent at work: rules, unless the prompt has
+// its system prompt, a task, and calls with their results, the last result open
+// for the model to go on from.
+func (a *Author) agentPrompt(p *Prompt, n int) int {
+	left := n
 	add := func(m Message) {
 		p.Messages = append(p.Messages, m)
 		left -= m.Count(a.tok)
 	}
-	rules := a.opening() + a.say(agentRules, agentRulesZh)
-	if cost := TokensPerMessage + a.tok.Count(rules); cost < left/2 {
-		p.System = rules
-		left -= cost
-	}
 	opening := ""
-	if p.System == "" {
+	if spent := a.system(p, agentRules, agentRulesZh, n/2); spent > 0 {
+		left -= spent
+	} else {
 		opening = a.opening()
 	}
-	task := a.compose(opening, a.prose(), min(max(left/8, 12), 160), "")
-	if left < 120 || len(tools) == 0 {
-		p.Messages = []Message{{Role: User, Text: a.compose(opening, a.prose(), max(left-TokensPerMessage, 1), "")}}
-		return p
+	if left < 120 || len(p.Tools) == 0 {
+		return n - left + a.user(p, opening, a.prose(), left, "")
 	}
-	add(Message{Role: User, Text: task})
+	add(Message{Role: User, Text: a.compose(opening, a.prose(), min(left/8, 160), "")})
 	for {
-		call := a.ToolCall(tools)
+		call := a.ToolCall(p.Tools)
 		thought := Message{Role: Assistant, Calls: []Call{call}}
 		if a.rng.IntN(3) > 0 {
 			thought.Text = string(a.sentence(nil))
@@ -61,11 +56,13 @@ func (a *Author) agentPrompt(n int, tools []Tool) Prompt {
 		size := 60 + skewed(a.rng, 1400)
 		// What is left must hold another call with a result worth reading, or
 		// goes into this one.
-		if rest := left - TokensPerMessage; rest < size+160 {
-			add(Message{Role: Result, CallID: call.ID, Tool: call.Name, Text: a.ToolResult(call, max(rest, 1))})
-			return p
+		if rest := left - TokensPerMessage; rest < size+200 {
+			size = max(rest, 1)
 		}
 		add(Message{Role: Result, CallID: call.ID, Tool: call.Name, Text: a.ToolResult(call, size)})
+		if left <= 0 {
+			return n - left
+		}
 	}
 }
 

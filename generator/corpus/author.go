@@ -1,24 +1,21 @@
 package corpus
 
-import (
-	"math/rand/v2"
-	"unicode/utf8"
-)
+import "math/rand/v2"
 
 // Author writes texts. One Author is used by one goroutine; equal seeds write
 // equal texts, different seeds differ from the first words on.
 type Author struct {
-	tok  *Tokenizer
+	tok  Counter
 	lang Language
 	rng  *rand.Rand
 	buf  []byte // what is being written
 	ids  int    // of the calls made up so far
 }
 
-// NewAuthor gives an author who counts with t. The two words of the seed may be
+// NewAuthor gives an author who counts with c. The two words of the seed may be
 // a run's and a session's.
-func NewAuthor(t *Tokenizer, language Language, run, session uint64) *Author {
-	return &Author{tok: t, lang: language, rng: rand.New(rand.NewPCG(run, session))}
+func NewAuthor(c Counter, language Language, run, session uint64) *Author {
+	return &Author{tok: c, lang: language, rng: rand.New(rand.NewPCG(run, session))}
 }
 
 // voice writes the next stretch of some text: a sentence, a paragraph's end, a
@@ -44,68 +41,28 @@ func (a *Author) voice(kind Kind) voice {
 }
 
 // compose writes opening, as much of the voice as is needed, and ending, of n
-// tokens together. Openings and endings that are longer are kept whole.
+// tokens together. Openings and endings that are longer are kept whole. Endings
+// begin as the texts of Block do, so that they cost what they cost alone.
 func (a *Author) compose(opening string, next voice, n int, ending string) string {
 	room := n
 	if ending != "" {
 		room -= a.tok.Count(ending)
 	}
 	a.buf = append(a.buf[:0], opening...)
-	text, end, count := "", 0, 0
-	for count < room {
-		stop := end
-		if end < len(text) {
-			stop += a.tok.split.next(text[end:])
+	// Texts have some 3 to 5 bytes a token: rather once too much than twice too little.
+	for more := 5*room + 96; ; more = len(a.buf) + len(a.buf)/4 + 96 {
+		for len(a.buf) < more {
+			a.buf = next(a.buf)
 		}
-		if stop == len(text) { // the last word may go on
-			// Texts have some 4 to 6 bytes a token: rather once too much than twice too little.
-			for more := len(a.buf) + 5*(room-count) + 64; len(a.buf) < more; {
-				a.buf = next(a.buf)
-			}
-			text = string(a.buf)
+		text, ok := a.tok.exactly(string(a.buf), room)
+		if !ok {
 			continue
 		}
-		n := a.tok.countPiece(text[end:stop])
-		if count+n > room {
-			break
+		if len(text) < len(opening) {
+			text = opening
 		}
-		end, count = stop, count+n
+		return text + ending
 	}
-	text = a.fit(text[:end], text[end:], room-count)
-	if len(text) < len(opening) {
-		text = opening
-	}
-	if ending == "" {
-		return text
-	}
-	text += ending
-	// The border may have joined or parted a token.
-	for miss := n - a.tok.Count(text); miss > 0; miss-- {
-		text += " so"
-	}
-	return text
-}
-
-// fit adds missing tokens to a text that was cut between words: as much of the
-// next word as makes up for them, or small words.
-func (a *Author) fit(text, rest string, missing int) string {
-	if missing <= 0 {
-		return text
-	}
-	word := rest[:a.tok.split.next(rest)]
-	for end := len(word); end > 0 && missing > 0; {
-		_, size := utf8.DecodeLastRuneInString(word[:end])
-		end -= size
-		if n := a.tok.Count(word[:end]); n > 0 && n <= missing {
-			text += word[:end]
-			missing -= n
-			break
-		}
-	}
-	for range missing {
-		text += " so"
-	}
-	return text
 }
 
 // opening begins a prompt in words that no other begins with, so that no cache

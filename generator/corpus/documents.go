@@ -57,23 +57,29 @@ const (
 	ragInstructionZh = "请仅依据给出的文档回答问题，不要使用其他来源。回答时注明所依据的文档编号；如果文档中没有答案，请直接说明。"
 )
 
-// ragPrompt is an instruction, documents and a question about them.
-func (a *Author) ragPrompt(n int) Prompt {
-	system := a.opening() + a.say(ragInstruction, ragInstructionZh)
-	left := n - TokensPerPrompt - TokensPerMessage
-	p := Prompt{}
-	if cost := TokensPerMessage + a.tok.Count(system); cost < n/3 {
-		p.System = system
-		left -= cost
-	}
+// ragPrompt adds an instruction, unless the prompt has its system prompt, and
+// documents with a question about them.
+func (a *Author) ragPrompt(p *Prompt, n int) int {
+	spent := a.system(p, ragInstruction, ragInstructionZh, n/3)
 	opening := ""
-	if p.System == "" {
+	if spent == 0 {
 		opening = a.opening()
 	}
-	ending := a.say("\n\nQuestion: ", "\n\n问题：") + a.question()
-	if a.tok.Count(ending) > left/2 {
-		ending = ""
+	ending := border + a.say("…\n\nQuestion: ", "…\n\n问题：") + a.question()
+	return spent + a.user(p, opening, a.documents(), n-spent, ending)
+}
+
+// system gives a prompt its system prompt and tells what it costs: 0 when there
+// is one already, or when it would cost more than there is.
+func (a *Author) system(p *Prompt, english, chinese string, most int) int {
+	if p.System != "" {
+		return 0
 	}
-	p.Messages = []Message{{Role: User, Text: a.compose(opening, a.documents(), max(left, 1), ending)}}
-	return p
+	text := a.opening() + a.say(english, chinese)
+	cost := TokensPerMessage + a.tok.Count(text)
+	if cost > most {
+		return 0
+	}
+	p.System = text
+	return cost
 }

@@ -1,54 +1,77 @@
 package corpus
 
-// Prompt writes a whole prompt of n tokens as Prompt.Count counts them, within
-// 2 % or 4 tokens. tools is the number of tool definitions; for Agent, 0 gives as
-// many as suit n. A prompt too small to hold its overhead is as small as can be.
+// Prompt writes a whole prompt of exactly n tokens as Prompt.Count counts them.
+// tools is the number of tool definitions; for Agent, 0 gives as many as suit n.
+// A prompt too small for its overhead (with the tools asked for, or below some
+// 10 tokens) is as small as can be.
 func (a *Author) Prompt(kind Kind, n, tools int) Prompt {
-	var defs []Tool
-	if tools > 0 || kind == Agent {
-		defs = a.tools(tools, n)
-		for i := range defs {
-			n -= defs[i].Count(a.tok)
-		}
+	return a.History(kind, n, tools, 1)
+}
+
+// History writes a conversation of the kind as it might stand after a number of
+// turns: question and answer in turns, the last question open; n tokens in all,
+// as Prompt counts them.
+func (a *Author) History(kind Kind, n, tools, turns int) Prompt {
+	return a.Continue(Prompt{Tools: a.tools(kind, n, tools)}, kind, n, turns)
+}
+
+// Shared writes what the prompts of a pool's group have in common, for prefix
+// caches: tool definitions as in Prompt and a system prompt, exactly n tokens
+// together, n ≥ 1. An author seeded by the run and the group writes every
+// session of the group the same. Tools that need more than n are all there is.
+func (a *Author) Shared(kind Kind, n, tools int) Prompt {
+	p := Prompt{Tools: a.tools(kind, n, tools)}
+	for i := range p.Tools {
+		n -= p.Tools[i].Count(a.tok)
 	}
-	var p Prompt
+	if n < 1 {
+		return p
+	}
+	opening, next := a.opening(), a.prose()
 	switch kind {
 	case RAG:
-		p = a.ragPrompt(n)
+		opening, next = opening+a.say(ragInstruction, ragInstructionZh)+"\n\n", a.documents()
 	case Agent:
-		p = a.agentPrompt(n, defs)
+		opening += a.say(agentRules, agentRulesZh) + "\n"
 	case Code:
-		p = a.codePrompt(n)
-	default:
-		p = a.chatPrompt(n)
+		next = a.source()
 	}
-	p.Tools = defs
+	if a.tok.Count(opening) > n {
+		opening = ""
+	}
+	p.System = a.compose(opening, next, n, "")
 	return p
 }
 
-// chatPrompt is one message: a matter laid out, and a question about it.
-func (a *Author) chatPrompt(n int) Prompt {
-	n = max(n-TokensPerPrompt-TokensPerMessage, 1)
-	opening, ending := a.opening(), a.question()
-	switch asked := a.tok.Count(opening) + a.tok.Count(ending); {
-	case asked+12 <= n:
-		ending = "\n\n" + ending
+// Continue writes a session's own part behind what it shares with others: as
+// History does, n tokens with the shared part. At least one message of a token
+// comes behind a shared part that leaves no room.
+func (a *Author) Continue(shared Prompt, kind Kind, n, turns int) Prompt {
+	p := shared
+	left := n - p.Count(a.tok)
+	turns = max(turns, 1)
+	first := left / turns
+	switch kind {
+	case RAG:
+		first = a.ragPrompt(&p, first)
+	case Agent:
+		first = a.agentPrompt(&p, first)
+	case Code:
+		first = a.codePrompt(&p, first)
 	default:
-		ending = ""
+		first = a.chatPrompt(&p, first)
 	}
-	return Prompt{Messages: []Message{{Role: User, Text: a.compose(opening, a.prose(), n, ending)}}}
-}
-
-// codePrompt is a source file, and what is to be done with it.
-func (a *Author) codePrompt(n int) Prompt {
-	n = max(n-TokensPerPrompt-TokensPerMessage, 1)
-	opening := a.opening() + a.say("here is the file.\n\n", "文件内容如下。\n\n")
-	ending := a.say("\n\nFind the fault in ", "\n\n请找出以下函数中的错误：") + string(appendIdentifier(nil, a.rng)) +
-		a.say(", explain it, and write the corrected function with a test.", "，说明原因，并写出修正后的函数和测试。")
-	if a.tok.Count(opening)+a.tok.Count(ending)+12 > n {
-		ending = ""
+	left -= first
+	for t := 1; t < turns; t++ {
+		share := left / (turns - t)
+		answer := max(share/3, 1)
+		ask := max(share-answer-2*TokensPerMessage, 1)
+		p.Messages = append(p.Messages,
+			Message{Role: Assistant, Text: a.compose("", a.prose(), answer, "")},
+			Message{Role: User, Text: a.FollowUp(kind, ask)})
+		left -= answer + ask + 2*TokensPerMessage
 	}
-	return Prompt{Messages: []Message{{Role: User, Text: a.compose(opening, a.source(), n, ending)}}}
+	return p
 }
 
 // FollowUp writes the next words of a user in a conversation: a question, and
@@ -61,23 +84,47 @@ func (a *Author) FollowUp(kind Kind, n int) string {
 	return a.compose(opening, a.voice(kind), n, "")
 }
 
-// History writes a conversation of the kind as it might stand after a number of
-// turns: question and answer in turns, the last question open; n tokens in all,
-// as Prompt counts them.
-func (a *Author) History(kind Kind, n, tools, turns int) Prompt {
-	if turns < 2 {
-		return a.Prompt(kind, n, tools)
+// Block writes text of exactly n tokens, n ≥ 1, which joins with other blocks,
+// and with any text before it, without a token's merging across the border:
+// joined blocks have the sum of their tokens. An author seeded by the run and a
+// block's id writes the same block wherever the id stands.
+func (a *Author) Block(kind Kind, n int) string {
+	opening := border
+	if n >= 64 {
+		opening += a.opening()
 	}
-	first := a.Prompt(kind, max(n/turns, 1), tools)
-	left := n - first.Count(a.tok)
-	for t := 1; t < turns; t++ {
-		share := left / (turns - t)
-		answer := max(share/3, 1)
-		ask := max(share-answer-2*TokensPerMessage, 1)
-		first.Messages = append(first.Messages,
-			Message{Role: Assistant, Text: a.compose("", a.prose(), answer, "")},
-			Message{Role: User, Text: a.FollowUp(kind, ask)})
-		left -= answer + ask + 2*TokensPerMessage
+	return a.compose(opening, a.voice(kind), n, "")
+}
+
+// border begins a text that joins: a single space and no space behind it is
+// where every pattern ends a piece, whatever stands before.
+const border = " "
+
+// user adds the only message of a prompt that has no calls, of exactly n tokens
+// (5 at least): what opens it, as much of the voice as fits, and its request,
+// which is left out where it would be most of it. It gives the message's tokens.
+func (a *Author) user(p *Prompt, opening string, next voice, n int, ending string) int {
+	n = max(n-TokensPerMessage, 1)
+	opened, asked := a.tok.Count(opening), a.tok.Count(ending)
+	if opened+asked+12 > n {
+		ending = ""
 	}
-	return first
+	if opened > n {
+		opening = ""
+	}
+	p.Messages = append(p.Messages, Message{Role: User, Text: a.compose(opening, next, n, ending)})
+	return n + TokensPerMessage
+}
+
+// chatPrompt adds one message: a matter laid out, and a question about it.
+func (a *Author) chatPrompt(p *Prompt, n int) int {
+	return a.user(p, a.opening(), a.prose(), n, border+"…\n\n"+a.question())
+}
+
+// codePrompt adds a source file, and what is to be done with it.
+func (a *Author) codePrompt(p *Prompt, n int) int {
+	opening := a.opening() + a.say("here is the file.\n\n", "文件内容如下。\n\n")
+	ending := border + a.say("…\n\nFind the fault in ", "…\n\n请找出以下函数中的错误：") + string(appendIdentifier(nil, a.rng)) +
+		a.say(", explain it, and write the corrected function with a test.", "，说明原因，并写出修正后的函数和测试。")
+	return a.user(p, opening, a.source(), n, ending)
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/cespare/xxhash/v2"
@@ -103,6 +104,44 @@ func (t *Tokenizer) Cut(text string, n int) (string, int) {
 		at, count = end, count+more
 	}
 	return text[:at], count
+}
+
+// exactly cuts a text to exactly n tokens: as much of it as fits between words,
+// and for what is missing then as much of the next word as makes up for it, or
+// small words. False when the text may be too short to tell.
+func (t *Tokenizer) exactly(text string, n int) (string, bool) {
+	if n <= 0 {
+		return "", true
+	}
+	begin, count := t.Cut(text, n)
+	rest := text[len(begin):]
+	size := 0
+	if rest != "" {
+		size = t.split.next(rest)
+	}
+	if size == len(rest) { // the last word may go on
+		return "", false
+	}
+	missing := n - count
+	if missing == 0 {
+		return begin, true
+	}
+	word := rest[:size]
+	for end := size; end > 0; {
+		_, last := utf8.DecodeLastRuneInString(word[:end])
+		end -= last
+		if got := t.Count(word[:end]); got > 0 && got <= missing && unicode.IsLetter(lastRune(word[:end])) {
+			begin += word[:end]
+			missing -= got
+			break
+		}
+	}
+	return begin + strings.Repeat(" so", missing), true
+}
+
+func lastRune(s string) rune {
+	r, _ := utf8.DecodeLastRuneInString(s)
+	return r
 }
 
 // Pieces cuts a text into pieces of k tokens each, the last of what is left,

@@ -32,10 +32,13 @@ var toolSketches = []toolSketch{
 	{"plan_steps", "Write down or renew the list of steps of the task, with the state of each.", []string{"steps:array! Steps in their order", "current:integer Which is under way"}},
 }
 
-// tools writes definitions: as many as wanted, or for 0 as fit in a quarter of
-// n tokens, three at least. Order and wording differ by author, so that no two
-// prompts begin alike in their tools.
-func (a *Author) tools(wanted, n int) []Tool {
+// tools writes definitions: as many as wanted, or for an agent, when 0 are, as
+// fit in a quarter of n tokens, or three in a half. Order and wording differ by
+// author, so that no two prompts begin alike in their tools.
+func (a *Author) tools(kind Kind, n, wanted int) []Tool {
+	if wanted == 0 && kind != Agent {
+		return nil
+	}
 	order := a.rng.Perm(len(toolSketches))
 	var defs []Tool
 	for spent := 0; ; {
@@ -51,7 +54,7 @@ func (a *Author) tools(wanted, n int) []Tool {
 			sketch.description = "[" + strings.TrimRight(a.opening(), ": ：") + "] " + sketch.description
 		}
 		def := sketch.tool()
-		if spent += def.Count(a.tok); wanted == 0 && (spent > n/4 && i >= 3 || spent > n/2 && i > 0 || i == len(order)) {
+		if spent += def.Count(a.tok); wanted == 0 && (spent > n/4 && i >= 3 || spent > n/2 || i == len(order)) {
 			return defs
 		}
 		defs = append(defs, def)
