@@ -91,10 +91,15 @@ func (s *socket) admit() error {
 	s.mu.Lock()
 	fresh := slices.Clone(s.fresh)
 	s.mu.Unlock()
+	waited := false
 	for _, t := range fresh {
 		if t.c.Purpose == client.Prewarm {
 			continue // it asks for no answer
 		}
+		if waited { // they go with the first: it cannot be sent without them, nor end before it is
+			break
+		}
+		waited = true
 		ctx, cancel := context.WithCancel(s.x.p.stopping)
 		admitted := make(chan struct{})
 		var permit *shaper.Permit

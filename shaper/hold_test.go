@@ -24,6 +24,7 @@ func TestHolds(t *testing.T) {
 		{"429 without one → a second", "rps=100", []Answer{{429, 0, "429"}}, ask, time.Second, "429"},
 		{"529 → likewise", "rps=100", []Answer{{529, 0, "529"}}, ask, time.Second, "529"},
 		{"503 → likewise", "rps=100", []Answer{{503, 2 * time.Second, "503"}}, ask, 2 * time.Second, "503"},
+		{"429 with a time without end → it is held, and nothing overflows", "rps=100 wait=2000h", []Answer{{429, 1<<63 - 1, "429"}}, ask, farAway, "429"},
 		{"500 → no word about limits", "rps=100", []Answer{{500, 0, ""}}, ask, 10 * time.Millisecond, ""},
 		{"an answer that says nothing is left → held until there is", "rps=100", []Answer{{200, 3 * time.Second, "requests used up"}}, ask, 3 * time.Second, "requests used up"},
 		{"a shorter word after a longer one → the longer holds", "rps=100 concurrency=9", []Answer{{429, 7 * time.Second, "429"}, {200, time.Second, "tokens used up"}}, ask, 7 * time.Second, "429"},

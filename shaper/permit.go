@@ -87,7 +87,7 @@ func (p *Permit) Heard(a Answer) (again bool) {
 
 // hold shuts the endpoint's lane as the endpoint says.
 func (s *Shaper) hold(l *lane, p *Permit, a Answer, refused bool, now time.Duration) {
-	wait := a.Wait
+	wait := min(a.Wait, farAway)
 	switch {
 	case refused && wait == 0:
 		if p.admitted < l.hold.from && l.hold.from > 0 {

@@ -91,7 +91,8 @@ func (l *line) held(now time.Duration) time.Duration {
 // shares say, and within a scenario its lines have equal parts: by start-time
 // fair queueing (Goyal, Vin, Cheng 1996), in which each has a tag, the service
 // it has had, and the least goes next. Who comes new, or again after a pause,
-// starts at the tag of the one that was served last, so that nobody saves up.
+// starts as if it had just been served beside the one that was served last: so
+// nobody saves up, and nobody comes first by being somebody new each time.
 type queue struct {
 	n       int // lines
 	classes [Low]class
@@ -113,6 +114,8 @@ type part struct {
 }
 
 func (q *queue) add(ln *line, in *lane) {
+	w := ln.first.permit
+	cost := in.cost(w.reserved, w.ask.CachedWeight)
 	c := &q.classes[ln.class-1]
 	if c.named == nil {
 		c.named = map[string]*part{}
@@ -125,11 +128,11 @@ func (q *queue) add(ln *line, in *lane) {
 	if ln.servedIn != in {
 		ln.service, ln.servedIn = 0, in
 	}
-	ln.service = max(ln.service, p.now)
+	ln.service = max(ln.service, p.now+cost)
 	ln.at, ln.part = in, p
 	heap.Push(&p.lines, ln)
 	if p.index < 0 {
-		p.service = max(p.service, c.now)
+		p.service = max(p.service, c.now+cost/ln.share)
 		heap.Push(&c.parts, p)
 	} else {
 		heap.Fix(&c.parts, p.index) // its first may be another

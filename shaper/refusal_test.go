@@ -195,6 +195,49 @@ func newcomer(t *testing.T, byScenario bool) {
 	})
 }
 
+func TestASessionForEachCallIsNoWayToComeFirst(t *testing.T) {
+	for _, by := range []string{"session", "scenario"} {
+		t.Run(by, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newShaper(t, "rps=10 wait=1h")
+				ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+				defer stop()
+				var all sync.WaitGroup
+				steady := 0
+				call := func(a Ask) bool {
+					p, err := s.Admit(ctx, a)
+					if err == nil {
+						p.Release(Settlement{})
+					}
+					return err == nil
+				}
+				for i := range 20 {
+					all.Go(func() {
+						for n := 0; ; n++ {
+							a := Ask{Session: fmt.Sprint(i, " ", n)}
+							if by == "scenario" {
+								a = Ask{Scenario: a.Session}
+							}
+							if !call(a) {
+								return
+							}
+						}
+					})
+				}
+				all.Go(func() {
+					for call(Ask{Session: "steady"}) {
+						steady++
+					}
+				})
+				all.Wait()
+				if steady < 20 { // of 600, among 21 who wait
+					t.Errorf("the steady session had %d of 600 calls, want its turns, about 28", steady)
+				}
+			})
+		})
+	}
+}
+
 // A new session among greedy ones is not taken for the last of all who wait.
 func TestTheWaitIsExpectedByFairTurnsNotByTheQueuesLength(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -89,7 +89,7 @@ func (a *app) runReport(ctx context.Context, words []string, f reportFlags) erro
 		r.Markdown(a.out)
 		return nil
 	}
-	if r.Total.Calls == 0 {
+	if r.Total.Calls == 0 && r.Impaired == 0 {
 		a.warn(r.Warnings)
 		fmt.Fprintf(a.err, "no calls in %s for %s\n", db.Path, r.Selection)
 		fmt.Fprintf(a.err, "next: weir report all%s, or weir demo to make some\n", dbFlag(f.db))

@@ -27,7 +27,7 @@ func retryAfter(status int, h http.Header, now time.Time) time.Duration {
 			if sent, err := http.ParseTime(h.Get("Date")); err == nil {
 				now = sent
 			}
-			return max(date.Sub(now), 0)
+			return atMost(date.Sub(now))
 		}
 	}
 	switch outcomeOf(status) {
@@ -96,15 +96,15 @@ func resetIn(v string, now time.Time) (time.Duration, bool) {
 			s /= 1e3
 		}
 		if s > 1e9 { // a point in time
-			return max(time.Unix(0, int64(math.Min(s, 9e9)*1e9)).Sub(now), 0), true
+			return atMost(time.Unix(0, int64(math.Min(s, 9e9)*1e9)).Sub(now)), true
 		}
 		return limited(s), s >= 0
 	}
 	if d, err := time.ParseDuration(v); err == nil {
-		return max(d, 0), true
+		return atMost(d), true
 	}
 	if t, err := time.Parse(time.RFC3339, v); err == nil {
-		return max(t.Sub(now), 0), true
+		return atMost(t.Sub(now)), true
 	}
 	return 0, false
 }
@@ -114,5 +114,11 @@ func limited(seconds float64) time.Duration {
 	if !(seconds > 0) {
 		return 0
 	}
-	return time.Duration(math.Min(seconds, 365*24*3600) * float64(time.Second))
+	return time.Duration(math.Min(seconds, longestWait.Seconds()) * float64(time.Second))
 }
+
+// atMost keeps a time between 0 and the longest wait.
+func atMost(d time.Duration) time.Duration { return min(max(d, 0), longestWait) }
+
+// longestWait can be added to without an overflow.
+const longestWait = 365 * 24 * time.Hour
