@@ -27,7 +27,7 @@ func (c *conversation) openBlocks(seed uint64, n int) {
 		left -= size
 	}
 	if left > 0 {
-		text.WriteString(apart(c.tok, c.author, corpus.Kind(c.Corpus), left))
+		text.WriteString(c.author.Block(corpus.Kind(c.Corpus), left))
 	}
 	c.request.Messages = []wire.Message{{Role: wire.User, Parts: []wire.Part{{Kind: wire.KindText, Text: text.String()}}}}
 }
@@ -35,18 +35,7 @@ func (c *conversation) openBlocks(seed uint64, n int) {
 // block is the text of a block: the same for the same id, in a run.
 func (c *conversation) block(seed uint64, id int64) string {
 	author := corpus.NewAuthor(c.tok, corpus.Language(c.Language), seed, mix(streamBlock<<56^uint64(id))) //nolint:gosec // any bits will do
-	return apart(c.tok, author, corpus.Kind(c.Corpus), c.BlockTokens)
-}
-
-// apart writes n tokens that begin with a space: no token reaches from the text
-// before into it, so that texts set one behind the other count what they count
-// alone.
-func apart(tok *corpus.Tokenizer, author *corpus.Author, kind corpus.Kind, n int) string {
-	text := " " + author.Text(kind, n)
-	if tok.Count(text) == n {
-		return text
-	}
-	return cutTo(tok, text, n, n+1)
+	return author.Block(corpus.Kind(c.Corpus), c.BlockTokens)
 }
 
 // cutTo cuts a text of have tokens between words, and makes up for what a whole

@@ -76,6 +76,9 @@ func (p *Plan) dialects() []dialect {
 	}
 	m, scenarios := p.Model, []loadmodel.Scenario(nil)
 	if p.Trace != nil {
+		if m == nil || len(m.Models) == 0 {
+			return p.tracedDialects()
+		}
 		var sc *loadmodel.Scenario
 		m, sc = p.traceScenario()
 		scenarios = []loadmodel.Scenario{*sc}

@@ -3,6 +3,7 @@ package generator
 import (
 	"iter"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -78,15 +79,7 @@ func (p *Plan) tracedSession(m *loadmodel.Model, sc *loadmodel.Scenario, index i
 	if row.Scenario != "" && len(m.Scenarios) == 0 {
 		s.Scenario = row.Scenario
 	}
-	if s.Model == "" {
-		s.Model = row.Model
-	}
-	if row.API != "" && m.API == "" && sc.API == "" {
-		s.API = row.API
-	}
-	if row.Whole && len(m.Scenarios) == 0 {
-		s.Stream = false
-	}
+	asAsked(&s, m, sc, loadmodel.Asked{API: row.API, Model: row.Model, Whole: row.Whole})
 	if len(row.HashIDs) > 0 {
 		s.Blocks, s.BlockTokens = row.HashIDs, p.Trace.BlockTokens
 	}
@@ -98,6 +91,34 @@ func (p *Plan) tracedSession(m *loadmodel.Model, sc *loadmodel.Scenario, index i
 		s.ID = sessionID(index)
 	}
 	return s
+}
+
+// asAsked puts the trace's word where the plan's model says nothing.
+func asAsked(s *Session, m *loadmodel.Model, sc *loadmodel.Scenario, asked loadmodel.Asked) {
+	if s.Model == "" {
+		s.Model = asked.Model
+	}
+	if asked.API != "" && m.API == "" && sc.API == "" && len(m.Models) == 0 {
+		s.API = asked.API
+	}
+	if asked.Whole && len(m.Scenarios) == 0 {
+		s.Stream = false
+	}
+}
+
+// tracedDialects are those of a trace's rows, each once.
+func (p *Plan) tracedDialects() []dialect {
+	m, sc := p.traceScenario()
+	survey, _ := p.Trace.Survey() // an error is told by Sessions
+	var list []dialect
+	for _, asked := range survey.Asked {
+		s := p.describe(m, sc, 0, p.rng(streamSession, 0))
+		asAsked(&s, m, sc, asked)
+		if d := (dialect{s.API, s.Model, s.Stream}); !slices.Contains(list, d) {
+			list = append(list, d)
+		}
+	}
+	return list
 }
 
 // tracedLength is the time over which a trace's sessions start; 0 when it

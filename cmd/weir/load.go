@@ -40,6 +40,7 @@ type loadFlags struct {
 	limits      laneFlags
 	speed       float64
 	run         runFlags
+	trace       traceFlags
 
 	dryRun      bool
 	noPreflight bool
@@ -49,11 +50,13 @@ type loadFlags struct {
 func (a *app) loadCommand() *cobra.Command {
 	var f loadFlags
 	c := &cobra.Command{
-		Use:   "load MODEL|TRACE|DATASET",
-		Short: "Replay a load model, a recorded trace or a dataset, and report on it",
+		Use:   "load MODEL|TRACE|DATASET|SELECTION",
+		Short: "Replay a load model, a recorded trace, a dataset or recorded calls, and report on it",
 		Long: `Sends what a load model says (or a trace, or a dataset of whole requests),
 through a proxy inside this process (--upstream) or through a weir that runs
-already (--target), and reports on it.
+already (--target), and reports on it. In the place of a file a selection, as
+run:7f3a, since:1h or label:NAME, plays calls that weir recorded: at their
+instants, of their sizes, sessions turn by turn with the times to think.
 The key is read from $WEIR_API_KEY, else from the API's own variable:
 $OPENAI_API_KEY, $ANTHROPIC_API_KEY, $GEMINI_API_KEY. It is never a flag.
 
@@ -68,10 +71,15 @@ off.`,
   weir load requests.jsonl --qps 5 --upstream http://127.0.0.1:9001
   weir load load_model.json --users 20 --for 5m --abort-if 'error rate > 20% for 10s' --upstream http://127.0.0.1:9001
   weir load load_model.json --shard 0/4 --seed 7 --start-at 2026-05-04T10:00:00Z --target http://127.0.0.1:7717
+  weir load since:1h --upstream http://127.0.0.1:9001 --model sim-small --speed 2
   weir load load_model.json --dry-run`,
-		Args: wantArgs(1, 1, "the load model, trace or dataset"),
+		Args: wantArgs(1, -1, "the load model, trace, dataset or selection of calls"),
 		RunE: func(c *cobra.Command, args []string) error {
-			return a.runLoad(c.Context(), args[0], f, c.Flags().Changed)
+			file, err := oneSource(args)
+			if err != nil {
+				return err
+			}
+			return a.runLoad(c.Context(), file, f, c.Flags().Changed)
 		},
 	}
 	fl := c.Flags()
@@ -93,6 +101,7 @@ off.`,
 	fl.Var(&f.limits.rules, "limit", "rows of a trace or dataset to send, as 300 (default: all); or a limit of some calls, as in weir proxy")
 	fl.Float64Var(&f.speed, "speed", 0, "play a trace or dataset so much faster (default 1)")
 	f.run.add(fl)
+	f.trace.add(fl)
 	fl.BoolVar(&f.dryRun, "dry-run", false, "say what would be sent, as weir plan does, and send nothing")
 	fl.BoolVar(&f.noPreflight, "no-preflight", false, "leave out the small request that proves address, key, model and streaming first")
 	fl.BoolVar(&f.json, "json", false, "print the report as JSON")
@@ -102,7 +111,7 @@ off.`,
 // runLoad checks everything that can be checked before anything is opened or
 // sent.
 func (a *app) runLoad(ctx context.Context, file string, f loadFlags, given func(string) bool) error {
-	plan, err := a.readPlan(file, f, given)
+	plan, err := a.readPlan(ctx, file, f, given)
 	if err != nil {
 		return err
 	}
@@ -127,7 +136,7 @@ func (a *app) runLoad(ctx context.Context, file string, f loadFlags, given func(
 			return usage(o.Problem)
 		}
 		outlookText(a.out, o, a.style(a.out))
-		fmt.Fprintf(a.err, "next: weir load %s --upstream URL\n", file)
+		fmt.Fprintf(a.err, "next: weir load %s --upstream URL%s\n", file, f.whereFrom(file))
 		return nil
 	}
 	var upstreams []proxy.Upstream
@@ -227,7 +236,7 @@ func readModel(file string) (*loadmodel.Model, error) {
 }
 
 // readPlan reads the model and puts the flags over it.
-func (a *app) readPlan(file string, f loadFlags, given func(string) bool) (*generator.Plan, error) {
+func (a *app) readPlan(ctx context.Context, file string, f loadFlags, given func(string) bool) (*generator.Plan, error) {
 	switch {
 	case given("for") && f.length < shortestRun:
 		return nil, usagef("--for %s: want %s or more, as 30s or 5m", f.length, shortestRun)
@@ -248,7 +257,7 @@ func (a *app) readPlan(file string, f loadFlags, given func(string) bool) (*gene
 	if err != nil {
 		return nil, err
 	}
-	plan, err := a.readWhole(file, f, given)
+	plan, err := a.readWhole(ctx, file, f, given)
 	if err != nil {
 		return nil, err
 	}
@@ -257,18 +266,30 @@ func (a *app) readPlan(file string, f loadFlags, given func(string) bool) (*gene
 }
 
 // readWhole reads the plan of all shards.
-func (a *app) readWhole(file string, f loadFlags, given func(string) bool) (*generator.Plan, error) {
-	trace, dataset := loadmodel.LooksLikeTrace(file), generator.LooksLikeDataset(file)
+func (a *app) readWhole(ctx context.Context, file string, f loadFlags, given func(string) bool) (*generator.Plan, error) {
+	recorded := isSelection(file)
+	trace, dataset := !recorded && (f.trace.format != "" || loadmodel.LooksLikeTrace(file)), generator.LooksLikeDataset(file)
 	switch {
-	case (trace || dataset) && f.run.users != 0:
+	case (recorded || trace || dataset) && f.run.users != 0:
 		return nil, usagef("--users is for load models, and %s says itself when its requests go", file)
+	case recorded:
+		return a.readRecorded(ctx, file, f, given)
 	case trace:
 		return a.readTrace(file, f, given)
 	case dataset:
+		if err := f.trace.notFor(file, "dataset", given); err != nil {
+			return nil, err
+		}
 		return a.readDataset(file, f, given)
 	}
 	m, err := readModel(file)
 	if err != nil {
+		return nil, err
+	}
+	if m.Trace != nil {
+		return a.readModelsTrace(file, m, f, given)
+	}
+	if err := f.trace.notFor(file, "load model", given); err != nil {
 		return nil, err
 	}
 	if f.limit > 0 || given("speed") {
@@ -285,26 +306,6 @@ func (a *app) readWhole(file string, f loadFlags, given func(string) bool) (*gen
 	}
 	override(m, f.model, wire.API(f.api))
 	return &generator.Plan{Model: m, Seed: chooseSeed(m, f.seed, given("seed"))}, nil
-}
-
-// readTrace makes the plan of a recorded trace, and says what is odd in it.
-func (a *app) readTrace(file string, f loadFlags, given func(string) bool) (*generator.Plan, error) {
-	if given("for") || given("qps") {
-		return nil, usagef("--for and --qps are for load models, and %s is a trace; use --limit and --speed", file)
-	}
-	m := &loadmodel.Model{Model: f.model, API: wire.API(f.api)}
-	seed := chooseSeed(m, f.seed, given("seed"))
-	t, err := loadmodel.OpenTrace(file, loadmodel.TraceOptions{Limit: f.limit, Speed: f.speed, Seed: seed})
-	if err != nil {
-		return nil, usage(err)
-	}
-	survey, err := t.Survey()
-	if err != nil {
-		return nil, usage(err)
-	}
-	fmt.Fprintf(a.err, "trace %s (%s): %d requests over %s\n", file, t.Format, survey.Rows, survey.Span.Round(time.Second))
-	a.warn(survey.Notes)
-	return &generator.Plan{Model: m, Trace: t, Seed: seed}, nil
 }
 
 // override puts one model and one API over all that the load model says.

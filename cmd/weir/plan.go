@@ -26,7 +26,7 @@ type planFlags struct {
 func (a *app) planCommand() *cobra.Command {
 	var f planFlags
 	c := &cobra.Command{
-		Use:   "plan MODEL|TRACE|DATASET",
+		Use:   "plan MODEL|TRACE|DATASET|SELECTION",
 		Short: "Say what a load would send before anything is sent, or write it down",
 		Long: `Plays a load model, a recorded trace or a dataset without sending, and says what
 weir load would send: when, by scenario, how much of it a prefix cache could
@@ -39,9 +39,13 @@ weir load and other tools read. The same input and seed give the same bytes.`,
   weir plan load_model.json --latency 'ttft 500ms, tpot 20ms' --price 'gpt-5-mini=0.25,2,0.025' --model gpt-5-mini
   weir plan load_model.json --seed 7 --dataset requests.jsonl
   weir plan sharegpt.json --for 10m --limit 2000`,
-		Args: wantArgs(1, 1, "the load model, trace or dataset"),
+		Args: wantArgs(1, -1, "the load model, trace, dataset or selection of calls"),
 		RunE: func(c *cobra.Command, args []string) error {
-			return a.runPlan(c.Context(), args[0], f, c.Flags().Changed)
+			file, err := oneSource(args)
+			if err != nil {
+				return err
+			}
+			return a.runPlan(c.Context(), file, f, c.Flags().Changed)
 		},
 	}
 	fl := c.Flags()
@@ -52,6 +56,8 @@ weir load and other tools read. The same input and seed give the same bytes.`,
 	fl.DurationVar(&f.length, "for", 0, "play the model in this time; ramp and phases are scaled. A dataset is spread over it")
 	fl.Float64Var(&f.qps, "qps", 0, "request starts a second, instead of the model's")
 	fl.Uint64Var(&f.seed, "seed", 0, "seed of every random choice (default: the model's, else drawn and told)")
+	fl.StringVar(&f.db, "db", "", "database file in which a selection looks for calls (default: weir.db in the user's data folder)")
+	f.trace.add(fl)
 	fl.StringVar(&f.model, "model", "", "model to ask for, instead of the load model's")
 	fl.StringVar(&f.api, "api", "", "API to speak: chat, responses, messages, gemini or completions")
 	fl.IntVar(&f.run.users, "users", 0, "closed loop of so many virtual users, instead of a rate; needs --latency")
@@ -71,7 +77,7 @@ func (a *app) runPlan(ctx context.Context, file string, f planFlags, given func(
 	case f.dataset != "" && f.dataset != "-" && isSameFile(f.dataset, file):
 		return usagef("--dataset %s: is the file that is read; name another", f.dataset)
 	}
-	plan, err := a.readPlan(file, f.loadFlags, given)
+	plan, err := a.readPlan(ctx, file, f.loadFlags, given)
 	if err != nil {
 		return err
 	}
@@ -104,7 +110,7 @@ func (a *app) runPlan(ctx context.Context, file string, f planFlags, given func(
 		next = f.dataset
 	}
 	outlookText(out, o, a.style(out))
-	fmt.Fprintf(a.err, "next: weir load %s --upstream URL\n", next)
+	fmt.Fprintf(a.err, "next: weir load %s --upstream URL%s\n", next, f.whereFrom(next))
 	return nil
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
@@ -171,7 +172,7 @@ func (s *stack) storedRun(run *generator.Run, shown string) store.Run {
 		r.Shard, r.Shards = shard.Index, shard.Of
 	}
 	if t, d := run.Plan.Trace, run.Plan.Dataset; t != nil {
-		r.Name = t.Path
+		r.Name = cmp.Or(t.Name, t.Path)
 	} else if d != nil {
 		r.Name, r.Scenarios = d.Path, d.Scenarios
 	} else {

@@ -3,6 +3,7 @@ package loadmodel
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"iter"
 	"maps"
 	"os"
@@ -85,6 +86,7 @@ type Trace struct {
 
 	options TraceOptions
 	probed  probed
+	source  func() io.Reader // where the rows stand, if that is no file of that path
 	// survey is what Survey found, so that it reads only once.
 	survey   Survey
 	surveyed bool
@@ -129,6 +131,17 @@ func OpenTrace(path string, o TraceOptions) (*Trace, error) {
 		return nil, t.problem("format %q is not known; want %s", t.Format, oneOf(TraceFormats()))
 	}
 	t.BlockTokens = f.blockTokens
+	return t, t.probe()
+}
+
+// RowsIn makes a trace of rows in weir's own form (see AppendRow) that stand in
+// the first size bytes of r, under a name for people. It has no Path.
+func RowsIn(name string, r io.ReaderAt, size int64, o TraceOptions) (*Trace, error) {
+	t := &Trace{Name: name, Format: "weir", BlockTokens: OwnBlockTokens, options: o}
+	t.source = func() io.Reader { return io.NewSectionReader(r, 0, size) }
+	if err := t.checkOptions(); err != nil {
+		return nil, err
+	}
 	return t, t.probe()
 }
 

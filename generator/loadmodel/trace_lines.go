@@ -47,7 +47,10 @@ func (t *Trace) linesOf(path string) iter.Seq2[line, error] {
 	}
 }
 
-func (t *Trace) open(path string) (*os.File, error) {
+func (t *Trace) open(path string) (io.ReadCloser, error) {
+	if t.source != nil {
+		return io.NopCloser(t.source()), nil
+	}
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, t.problem("%s", reason(err))

@@ -240,7 +240,9 @@ func (t *Trace) spanRecords() iter.Seq2[record, error] {
 			return len(held) <= spansHeld || give(heap.Pop(&held).(*started))
 		}}
 		for err = nil; err == nil && r.d.More(); {
-			err = r.object()
+			if err = r.object(); errors.Is(err, io.EOF) {
+				err = io.ErrUnexpectedEOF
+			}
 		}
 		if errors.Is(err, errEnough) {
 			return

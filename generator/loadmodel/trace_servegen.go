@@ -183,7 +183,7 @@ func (t *Trace) readClient(path string, from time.Duration) (*client, error) {
 			problem = "the window begins before the one above it"
 		}
 		if problem != "" {
-			return nil, t.fault(l.number, problem+"; mend the row or take it out")
+			return nil, fmt.Errorf("trace %s:%d: %s; mend the row or take it out", path, l.number, problem)
 		}
 		c.windows = append(c.windows, w)
 	}

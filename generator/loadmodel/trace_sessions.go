@@ -72,6 +72,10 @@ type histories struct {
 	states      recent[string, history]
 }
 
+// mostBlocks is the most that weir makes up for a prompt: 4 million tokens,
+// beyond which nothing is shared.
+const mostBlocks = 1 << 16
+
 // history is what a session's last row left behind.
 type history struct {
 	turns int
@@ -101,7 +105,7 @@ func (h *histories) share(r *Row) {
 	state.turns++
 	state.held = r.Input + r.Output
 	h.states.put(r.Session, state)
-	r.HashIDs = make([]int64, (r.Input+h.blockTokens-1)/h.blockTokens)
+	r.HashIDs = make([]int64, min((r.Input+h.blockTokens-1)/h.blockTokens, mostBlocks))
 	for i := range r.HashIDs {
 		r.HashIDs[i] = int64(state.text>>1) + int64(i) //nolint:gosec // it fits: 63 bits, and a wrap would be no harm
 	}

@@ -2,8 +2,11 @@ package loadmodel
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"time"
+
+	"weir/proxy/wire"
 )
 
 // Survey is what reading a trace through tells of it.
@@ -14,9 +17,15 @@ type Survey struct {
 	Notes    []string      // what is odd, to be told before anything is sent
 	// Scenarios are those that weir's own rows name, in order of their names.
 	Scenarios []string
-	Unnamed   int      // rows that name none
-	Models    []string // that the rows name, at most 20
-	APIs      []string // that weir's own rows name
+	Unnamed   int     // rows that name none
+	Asked     []Asked // what the rows ask for, each once, at most 20
+}
+
+// Asked is of whom a row asks, and how.
+type Asked struct {
+	API   wire.API
+	Model string
+	Whole bool // in one piece, not as a stream
 }
 
 // surveying is what is counted in a survey.
@@ -27,7 +36,7 @@ type surveying struct {
 	last                      time.Duration
 	held                      recent[string, int] // tokens after the last turn of each session
 	profile                   profile
-	scenarios, models, apis   map[string]bool
+	scenarios                 map[string]bool
 }
 
 // Survey reads what is chosen of a trace to its end, once, and keeps nothing of
@@ -39,7 +48,7 @@ func (t *Trace) Survey() (Survey, error) {
 	if t.surveyed {
 		return t.survey, nil
 	}
-	s := surveying{scenarios: map[string]bool{}, models: map[string]bool{}, apis: map[string]bool{}}
+	s := surveying{scenarios: map[string]bool{}}
 	var fault error
 	for r, err := range t.chosen() {
 		if err != nil {
@@ -48,7 +57,7 @@ func (t *Trace) Survey() (Survey, error) {
 		}
 		s.add(&r)
 	}
-	s.Scenarios, s.Models, s.APIs = sorted(s.scenarios), sorted(s.models), sorted(s.apis)
+	s.Scenarios = slices.Sorted(maps.Keys(s.scenarios))
 	if fault != nil {
 		return s.Survey, fault
 	}
@@ -57,17 +66,8 @@ func (t *Trace) Survey() (Survey, error) {
 	return t.survey, nil
 }
 
-func sorted(set map[string]bool) []string {
-	var names []string
-	for name := range set {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
-}
-
-// mostModels is how many names of models a survey tells.
-const mostModels = 20
+// mostAsked is how many models and APIs a survey tells of.
+const mostAsked = 20
 
 func (s *surveying) add(r *record) {
 	if r.Failed {
@@ -95,11 +95,8 @@ func (s *surveying) add(r *record) {
 	} else {
 		s.Unnamed++
 	}
-	if r.API != "" {
-		s.apis[string(r.API)] = true
-	}
-	if r.Model != "" && len(s.models) < mostModels {
-		s.models[r.Model] = true
+	if asked := (Asked{r.API, r.Model, r.Whole}); len(s.Asked) < mostAsked && !slices.Contains(s.Asked, asked) {
+		s.Asked = append(s.Asked, asked)
 	}
 	s.profile.add(r)
 	s.Span = r.at

@@ -1,0 +1,323 @@
+package main
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"os"
+	"strings"
+	"time"
+
+	"weir/generator"
+	"weir/generator/loadmodel"
+	"weir/proxy/wire"
+	"weir/store"
+	"weir/store/call"
+)
+
+// isSelection says whether words name recorded calls, and no file.
+func isSelection(words string) bool {
+	if _, err := os.Stat(words); err == nil || words == "" {
+		return false
+	}
+	_, err := store.ParseSelection(strings.Fields(words))
+	return err == nil
+}
+
+// whereFrom is the flag that the next command needs to find what a selection names.
+func (f *loadFlags) whereFrom(file string) string {
+	if isSelection(file) {
+		return dbFlag(f.db)
+	}
+	return ""
+}
+
+// oneSource is the file that the arguments name, or the words of a selection.
+func oneSource(args []string) (string, error) {
+	words := strings.Join(args, " ")
+	if len(args) > 1 && !isSelection(words) {
+		return "", usagef("%s: want one file, or the words of a selection, as run:7f3a scenario:chat", words)
+	}
+	return words, nil
+}
+
+// readRecorded makes a plan of the calls that a selection names: at their
+// instants, of their sizes, each session's turns one after the other with the
+// times to think between them. It reads the calls now, and no later ones.
+func (a *app) readRecorded(ctx context.Context, words string, f loadFlags, given func(string) bool) (*generator.Plan, error) {
+	if given("for") || given("qps") {
+		return nil, usagef("--for and --qps are for load models, and %s are recorded calls; use --limit, --from, --to and --speed", words)
+	}
+	selection, err := store.ParseSelection(strings.Fields(words))
+	if err != nil {
+		return nil, usage(err)
+	}
+	db, err := a.openToRead(ctx, f.db)
+	if err != nil {
+		return nil, err
+	}
+	defer db.Close()
+	rows, size, r, err := spool(ctx, db, selection)
+	if err != nil {
+		return nil, err
+	}
+	if r.calls == 0 {
+		return nil, usage(&hinted{fmt.Errorf("no calls in %s for %s", db.Path, selection), "weir calls all" + dbFlag(f.db)})
+	}
+	m := &loadmodel.Model{Model: f.model, API: wire.API(f.api)}
+	seed := chooseSeed(m, f.seed, given("seed"))
+	trace, err := loadmodel.RowsIn(selection.String(), rows, size, f.trace.options(f, seed))
+	if err != nil {
+		return nil, usage(err)
+	}
+	if err := a.tellTrace(trace, "calls "+selection.String()); err != nil {
+		return nil, err
+	}
+	a.warn(r.notes())
+	return &generator.Plan{Model: m, Trace: trace, Seed: seed}, nil
+}
+
+// spool writes the rows of recorded calls into a file that has no name any more:
+// the database is not held open, nor are its calls in memory, while they are
+// played.
+func spool(ctx context.Context, db *store.DB, selection store.Selection) (rows *os.File, size int64, r *recorded, err error) {
+	if rows, err = os.CreateTemp("", "weir-rows-*"); err != nil {
+		return nil, 0, nil, fmt.Errorf("write down which calls to play: %w", err)
+	}
+	os.Remove(rows.Name()) // some systems keep it until the temporary folder is cleaned
+	w := bufio.NewWriterSize(rows, 1<<20)
+	r = &recorded{db: db, open: map[line]*talk{}, now: time.Now(), proxied: map[string]bool{}}
+	var buf []byte
+	r.write = func(row *loadmodel.Row) error {
+		if buf, err = loadmodel.AppendRow(buf[:0], row); err == nil {
+			_, err = w.Write(buf)
+		}
+		return err
+	}
+	if err = r.read(ctx, selection); err == nil {
+		err = w.Flush()
+	}
+	if err == nil {
+		size, err = rows.Seek(0, 1)
+	}
+	if err != nil {
+		rows.Close()
+		return nil, 0, nil, err
+	}
+	return rows, size, r, nil
+}
+
+// recorded turns calls, in the order of their starts, into rows.
+type recorded struct {
+	db    *store.DB
+	write func(*loadmodel.Row) error
+	now   time.Time
+
+	first         time.Time       // start of the first call
+	bytesPerToken float64         // bytes of what requests are made of; 0: it is not known
+	proxied       map[string]bool // by run: the proxy's view of its calls is there
+	open          map[line]*talk
+	queue         []*talk // by their starts; those that wait for one before them to end
+	calls         int
+	unsized       int // without usage: sized by their bytes
+	unshaped      int // without a shape
+	unplanned     int // failed, or without usage and limit: their answers have no known size
+}
+
+// line is one conversation of a session: its agents, and calls beside the
+// conversation, have contexts of their own.
+type line struct{ run, session, agent, purpose, model string }
+
+// talk is a row and the turns that follow it.
+type talk struct {
+	of     line
+	row    loadmodel.Row
+	input  int          // of the last turn
+	blocks []wire.Block // of the last turn; nil: not known
+	done   time.Time    // when its answer ended; zero: it failed, and nothing follows
+	closed bool
+}
+
+// A session that was silent for so long goes on at its own instant, as one of
+// its own: nothing is held for it.
+const longestThought = 30 * time.Minute
+
+// read reads the calls and writes the rows.
+func (r *recorded) read(ctx context.Context, selection store.Selection) error {
+	if err := r.measure(ctx, selection); err != nil {
+		return err
+	}
+	for c, err := range r.db.Calls(ctx, selection, store.Order{By: "oldest"}) {
+		if err != nil {
+			return err
+		}
+		belongs, err := r.belongs(ctx, c)
+		if err != nil {
+			return err
+		}
+		if !belongs {
+			continue
+		}
+		if err := r.add(ctx, c); err != nil {
+			return err
+		}
+		if err := r.flush(c.Started()); err != nil {
+			return err
+		}
+	}
+	return r.flush(time.Time{})
+}
+
+// belongs says whether a call is to be played: one that asked a model for an
+// answer, no warm-up, once. Of a call that weir's generator sent through its
+// proxy the proxy's view counts, which knows of what the request was made.
+func (r *recorded) belongs(ctx context.Context, c *call.Call) (bool, error) {
+	if !c.WantsAnswer() || c.WarmUp || !c.Started().Before(r.now) {
+		return false, nil
+	}
+	if c.Run == "" || c.Side != call.Client {
+		return true, nil
+	}
+	proxied, known := r.proxied[c.Run]
+	if !known {
+		of, err := store.ParseSelection([]string{"run:" + c.Run})
+		if err != nil {
+			return false, err
+		}
+		for other, err := range r.db.Calls(ctx, of, store.Order{By: "oldest", Limit: 100}) {
+			if err != nil {
+				return false, err
+			}
+			proxied = proxied || other.Side == call.Proxy
+		}
+		r.proxied[c.Run] = proxied
+	}
+	return !proxied, nil
+}
+
+// add puts a call behind the turn that it follows, or begins a row with it.
+func (r *recorded) add(ctx context.Context, c *call.Call) error {
+	if r.calls++; r.calls == 1 {
+		r.first = c.Started()
+	}
+	shape, err := r.shape(ctx, c)
+	if err != nil {
+		return err
+	}
+	input, output := r.sizes(c)
+	of := line{c.Run, c.Session, c.Agent, c.Purpose, c.Request.Model}
+	var done time.Time
+	if c.Outcome == call.OK {
+		done = c.Done.Time()
+	}
+	if before := r.open[of]; c.Session != "" && before.leadsTo(c, input, shape) {
+		think := c.Started().Sub(before.done)
+		before.row.Then = append(before.row.Then, loadmodel.FollowUp{Input: input, Output: output, Think: think})
+		before.input, before.blocks, before.done = input, shape, done
+		return nil
+	} else if before != nil {
+		before.closed = true
+	}
+	next := &talk{of: of, input: input, blocks: shape, done: done, closed: c.Session == ""}
+	next.row = loadmodel.Row{
+		At: c.Started().Sub(r.first), Input: input, Output: output, Model: c.Request.Model, Session: c.Session,
+		HashIDs: r.hashIDs(shape, input), Failed: c.Outcome != call.OK, Scenario: c.Scenario, Whole: !c.Request.Stream && !c.Streamed,
+	}
+	if wire.For(c.API) != nil {
+		next.row.API = c.API
+	}
+	if c.Session != "" {
+		next.row.Turn = max(c.Turn, 1)
+		r.open[of] = next
+	}
+	r.queue = append(r.queue, next)
+	return nil
+}
+
+// leadsTo says whether a call carries a conversation on: it came after the
+// answer, and holds what was said before.
+func (c *talk) leadsTo(next *call.Call, input int, shape []wire.Block) bool {
+	if c == nil || c.closed || c.done.IsZero() || next.Started().Before(c.done) || next.Started().Sub(c.done) > longestThought || input < c.input {
+		return false
+	}
+	return c.blocks == nil || shape == nil || alike(c.blocks, shape) == len(c.blocks)
+}
+
+// alike is how many blocks two requests begin with in common.
+func alike(a, b []wire.Block) int {
+	n := 0
+	for n < min(len(a), len(b)) && a[n] == b[n] {
+		n++
+	}
+	return n
+}
+
+// flush writes the rows that nothing can follow any more, in the order of their
+// starts. The zero time is the end of all calls.
+func (r *recorded) flush(now time.Time) error {
+	for len(r.queue) > 0 {
+		c := r.queue[0]
+		over := c.closed || now.IsZero() || c.done.IsZero() || now.Sub(c.done) > longestThought
+		if !over {
+			return nil
+		}
+		c.closed = true
+		if err := r.write(&c.row); err != nil {
+			return fmt.Errorf("write down which calls to play: %w", err)
+		}
+		if r.open[c.of] == c {
+			delete(r.open, c.of)
+		}
+		r.queue[0] = nil
+		r.queue = r.queue[1:]
+	}
+	return nil
+}
+
+// sizes are the tokens of a call's prompt and answer: as the endpoint reported
+// them, else as they were planned, else as the bytes suggest.
+func (r *recorded) sizes(c *call.Call) (input, output int) {
+	usage := c.Usage
+	if c.UsageSource == call.UsageSuspicious {
+		usage = wire.Usage{}
+	}
+	in, out := usage.Input, usage.Output
+	if !in.Known {
+		in = c.ExpectedInput
+	}
+	if !in.Known {
+		in = wire.N(int64(float64(c.RequestBytes) / cmp.Or(r.bytesPerToken, 4)))
+		r.unsized++
+	}
+	if !out.Known {
+		out = c.ExpectedOutput
+	}
+	if !out.Known && c.Outcome == call.OK {
+		out = c.Request.MaxTokens
+	}
+	if !out.Known {
+		r.unplanned++
+	}
+	return count(in), max(count(out), 1)
+}
+
+func count(c wire.Count) int { return int(min(max(c.N, 0), math.MaxInt32)) }
+
+// notes say what had to be guessed.
+func (r *recorded) notes() (notes []string) {
+	if r.unsized > 0 {
+		notes = append(notes, fmt.Sprintf("%d of %d calls have no usage: their prompts are sized by their bytes", r.unsized, r.calls))
+	}
+	if r.unplanned > 0 {
+		notes = append(notes, fmt.Sprintf("%d of %d calls do not tell how long their answers were: at least 1 token is asked for", r.unplanned, r.calls))
+	}
+	switch {
+	case r.unshaped == r.calls:
+		notes = append(notes, "no shapes of requests were kept (weir proxy --keep shape): prompts share nothing but what a session's later turns repeat")
+	case r.unshaped > 0:
+		notes = append(notes, fmt.Sprintf("%d of %d calls have no shape: their prompts share nothing with others", r.unshaped, r.calls))
+	}
+	return notes
+}
