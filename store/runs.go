@@ -15,7 +15,7 @@ type Run struct {
 	Target  string // address that was sent to
 	Seed    uint64
 	Version string // of weir
-	Model   []byte // the load model's document; nil when a trace was played
+	Model   []byte // the load model's document; nil when a trace was played without one
 	Labels  map[string]string
 
 	Started time.Time

@@ -317,6 +317,12 @@ func override(m *loadmodel.Model, model string, api wire.API) {
 	if api != "" {
 		m.API = api
 	}
+	m.Models = append([]loadmodel.Share(nil), m.Models...)
+	for i := range m.Models {
+		if api != "" {
+			m.Models[i].API = ""
+		}
+	}
 	for i := range m.Scenarios {
 		if model != "" {
 			m.Scenarios[i].Model = ""

@@ -90,11 +90,12 @@ func (a *app) play(ctx context.Context, s *stack, run *generator.Run, o playOpti
 	if next == "" {
 		next = "weir calls run:" + run.ID + " --slowest" + s.dbFlag()
 	}
-	return judged(result, next, a)
+	return judged(result, r.Wants, next, a)
 }
 
-// judged turns a run's verdict into the command's end.
-func judged(result *generator.Result, next string, a *app) error {
+// judged turns a run's verdict into the command's end. What is wanted of a run
+// that is not valid is not the question.
+func judged(result *generator.Result, wants []report.Want, next string, a *app) error {
 	switch {
 	case result.Stopped != "":
 		return coded{exitThreshold, &hinted{errors.New("the run ended itself, and the report is of what was sent: " + result.Stopped), next}}
@@ -102,6 +103,15 @@ func judged(result *generator.Result, next string, a *app) error {
 		return coded{exitInterrupted, &hinted{errors.New("interrupted: the report is of what was sent"), next}}
 	case result.Verdict != generator.Valid:
 		return coded{exitThreshold, &hinted{fmt.Errorf("the run is %s: %s", result.Verdict, strings.Join(result.Reasons, "; ")), next}}
+	}
+	var missed []string
+	for _, w := range wants {
+		if w.Result != report.WantHeld {
+			missed = append(missed, w.Scenario+": "+w.Want+" "+w.Result)
+		}
+	}
+	if len(missed) > 0 {
+		return coded{exitThreshold, &hinted{fmt.Errorf("not as the load model wants it: %s", strings.Join(missed, "; ")), next}}
 	}
 	fmt.Fprintln(a.err, "next: "+next)
 	return nil

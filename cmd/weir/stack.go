@@ -173,6 +173,12 @@ func (s *stack) storedRun(run *generator.Run, shown string) store.Run {
 	}
 	if t, d := run.Plan.Trace, run.Plan.Dataset; t != nil {
 		r.Name = cmp.Or(t.Name, t.Path)
+		if m := run.Plan.Model; m != nil {
+			r.Model = m.Source
+			for _, sc := range m.Scenarios {
+				r.Scenarios = append(r.Scenarios, sc.ID)
+			}
+		}
 	} else if d != nil {
 		r.Name, r.Scenarios = d.Path, d.Scenarios
 	} else {

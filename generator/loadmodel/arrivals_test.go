@@ -129,6 +129,87 @@ func TestArrivalProcessesKeepTheirCharacter(t *testing.T) {
 	}
 }
 
+// The dispersion of counts (variance over mean) in windows of t mean gaps is that
+// of a renewal process: CV² + (1 − CV⁴)/6t where gaps are gamma's, of which
+// Poisson's are those of CV 1. 10,000 windows give it within √(2/10⁴) = 1.4 %,
+// of which the bound is five.
+func TestCountsAreAsDispersedAsTheProcessSays(t *testing.T) {
+	const windows, each = 10_000, 100
+	steady := &Model{TargetQPS: each, Duration: windows * time.Second}
+	// Windows of a tenth and of three times the rate, each with as many starts.
+	drifting := &Model{}
+	for range windows / 2 {
+		drifting.Rates = append(drifting.Rates, Rate{QPS: each / 10, Length: 10 * time.Second}, Rate{QPS: each * 4, Length: time.Second / 4})
+	}
+	for _, a := range []Arrivals{{}, {Process: "gamma", CV: 2.5}, {Process: "gamma", CV: 0.3}, {Process: "constant"}} {
+		cv := a.CV
+		if a.Process == "" {
+			cv = 1
+		}
+		want := cv*cv + (1-cv*cv*cv*cv)/6/each
+		if a.Process == "constant" {
+			want = 0
+		}
+		for name, m := range map[string]*Model{"a steady rate": steady, "rates by windows": drifting} {
+			model := *m
+			model.Arrivals = a
+			var ends []time.Duration // of the windows
+			var end time.Duration
+			for i := range windows {
+				length := time.Second
+				if m == drifting {
+					length = m.Rates[i].Length
+				}
+				end += length
+				ends = append(ends, end)
+			}
+			counts := make([]float64, windows)
+			i := 0
+			for at := range model.Starts(rand.New(rand.NewPCG(21, 1)), 1) {
+				for i < windows-1 && at >= ends[i] {
+					i++
+				}
+				counts[i]++
+			}
+			mean, variance := moments(counts)
+			if got := variance / mean; math.Abs(got-want) > 5*math.Sqrt(2.0/windows)*want+0.001 {
+				t.Errorf("%s, %+v: counts have dispersion %.4f, want %.4f", name, a, got, want)
+			}
+			// Their mean is off by what the whole run's count is.
+			if math.Abs(mean-each) > 5*cv*math.Sqrt(each)/math.Sqrt(windows)+0.01 {
+				t.Errorf("%s, %+v: %.3f starts a window, want %d", name, a, mean, each)
+			}
+		}
+	}
+}
+
+func TestRatesSayHowManyStartWhen(t *testing.T) {
+	m := decoded(t, withRows) // 2.5/s for a minute, then nothing for half a second
+	m.Arrivals.Process = "constant"
+	if got := len(slices.Collect(m.Starts(rand.New(rand.NewPCG(1, 1)), 1))); got != 150 {
+		t.Errorf("%d starts, want 150", got)
+	}
+	if m.Length() != 60500*time.Millisecond || m.Requests() != 150 || m.PeakQPS() != 2.5 {
+		t.Errorf("%s, %g requests, at most %g/s", m.Length(), m.Requests(), m.PeakQPS())
+	}
+	if short := m.Scaled(6050 * time.Millisecond); short.Rates[0] != (Rate{2.5, 6 * time.Second}) || m.Rates[0].Length != time.Minute {
+		t.Errorf("scaled to %+v, and now of %+v", short.Rates, m.Rates)
+	}
+	if fast := m.AtQPS(10); fast.Rates[0].QPS != 10 || fast.Rates[1].QPS != 0 || m.Rates[0].QPS != 2.5 {
+		t.Errorf("at 10/s: %+v, and now %+v", fast.Rates, m.Rates)
+	}
+	if warm := m.AtPeak(time.Second); warm.TargetQPS != 2.5 || warm.Length() != time.Second || warm.Requests() != 2.5 {
+		t.Errorf("at its peak: %g requests in %s", warm.Requests(), warm.Length())
+	}
+	loop := decoded(t, inALoop)
+	if loop.Concurrency != 8 || loop.Length() != time.Minute || loop.PeakQPS() != 0 || loop.Requests() != 0 {
+		t.Errorf("a closed loop: %+v", loop)
+	}
+	if open := loop.AtQPS(3); open.Concurrency != 0 || open.TargetQPS != 3 || loop.Concurrency != 8 {
+		t.Errorf("a closed loop at a rate: %+v", open)
+	}
+}
+
 // The wait for the first start has no bias: short runs hold as many as they
 // mean to, however much their arrivals bunch.
 func TestShortRunsHoldWhatTheyMeanTo(t *testing.T) {

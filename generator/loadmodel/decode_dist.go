@@ -122,7 +122,7 @@ func (s *shaping) shape() {
 	case "uniform":
 		s.need(s.n, s.what, s.given, "min", "max")
 	case "constant":
-		if s.has("value") == (d.HasMin || d.HasMax) || !s.has("value") && d.Min != d.Max {
+		if s.has("value") == (d.HasMin || d.HasMax) || !s.has("value") && (d.HasMin != d.HasMax || d.Min != d.Max) {
 			s.fail(s.n.at, "%s: a constant has one value: want value, or a plain number", s.what)
 		} else if !s.has("value") {
 			d.Value = d.Min

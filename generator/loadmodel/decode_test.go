@@ -229,6 +229,9 @@ func FuzzDecode(f *testing.F) {
 	f.Add([]byte(changed(`{"min": 50, "max": 200}`, `{"distribution": "zipf", "max": 5000, "exponent": 20}`)))
 	f.Add([]byte(changed(`{"min": 50, "max": 200}`, `{"distribution": "normal", "mean": 1e200, "stddev": 1e300, "max": 9}`)))
 	f.Add([]byte(changed(`{"min": 50, "max": 200}`, `{"quantiles": [[0, 0], [0.5, 7], [0.6, 7], [1, 900]], "min": 7}`)))
+	for _, text := range goodModels {
+		f.Add([]byte(text))
+	}
 	files, _ := filepath.Glob("testdata/bad/*.json")
 	for _, file := range files {
 		bad, err := os.ReadFile(file)
@@ -250,7 +253,22 @@ func FuzzDecode(f *testing.F) {
 		}
 		rng := rand.New(rand.NewPCG(1, 1))
 		for _, s := range m.Scenarios {
-			for what, d := range map[string]Dist{"input": s.InputTokens, "output": s.OutputTokens, "turns": s.Turns} {
+			drawn := map[string]Dist{"input": s.InputTokens, "output": s.OutputTokens, "turns": s.Turns}
+			if s.Joint != nil || m.Trace != nil {
+				delete(drawn, "input")
+				delete(drawn, "output")
+			}
+			if s.Joint != nil {
+				for _, row := range s.Joint.DrawSession(rng, 3) {
+					if row.Input < 1 || row.Output < 1 || s.Joint.HasTurns && row.Turns < 1 || row.Think < 0 {
+						t.Fatalf("drew %+v", row)
+					}
+				}
+				if s.Joint.HasTurns {
+					delete(drawn, "turns")
+				}
+			}
+			for what, d := range drawn {
 				for range 20 {
 					if v := d.DrawInt(rng); v < 1 || d.HasMin && float64(v) < d.Min || d.HasMax && float64(v) > d.Max {
 						t.Fatalf("%s: drew %d from %+v", what, v, d)

@@ -119,6 +119,9 @@ var smallFaults = []struct{ name, text string }{
 	{"a want of errors without percent", changed("9}", `9, "want": ["error rate < 0.01"]}`)},
 	{"a want of all errors", changed("9}", `9, "want": ["error rate < 101%"]}`)},
 	{"a want twice", changed("9}", `9, "want": ["ttft p95 < 2s", "ttft  p95 <2000ms"]}`)},
+	{"an impairment that is a number", changed("9}", `9, "impair": 7}`)},
+	{"no impairments", changed("9}", `9, "impair": []}`)},
+	{"an unknown impairment", changed("9}", `9, "impair": ["cut", "slow"]}`)},
 	{"no rows", changed(sizes, `"joint": []`)},
 	{"rows that are an object", changed(sizes, `"joint": {"input": 5}`)},
 	{"a row of one number", changed(sizes, `"joint": [[5, 5], [5]]`)},
@@ -212,6 +215,7 @@ const (
 
 // goodModels are documents that must be accepted.
 var goodModels = []string{
+	string(impaired(`"first_token+800ms, cut:1%"`)), string(impaired(`["429:5%", "model=gpt-*: stall+2s"]`)),
 	changed("", ""), ruled, everyField, withRows, replaying, inALoop,
 	`{"load_model": {"trace": {"file": "/x/t.jsonl"}}}`,
 	changed(paced, `"phases": [{"qps": 0, "seconds": 5}, {"from_qps": 0, "to_qps": 5, "seconds": 5, "name": "up"}]`),

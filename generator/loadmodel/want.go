@@ -2,6 +2,7 @@ package loadmodel
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -27,6 +28,8 @@ var WantFigures = []string{"ttft", "ttft felt", "ttft upstream", "ttft response"
 // WantRanks are what can be wanted of a time: a percentile, the mean or the
 // longest.
 var WantRanks = []string{"p50", "p90", "p95", "p99", "mean", "max"}
+
+var plainPercent = regexp.MustCompile(`^[0-9]+(\.[0-9]+)?$`)
 
 // ParseWant reads a want. Its error is one line that says what would be right.
 func ParseWant(text string) (Want, error) {
@@ -60,8 +63,9 @@ func ParseWant(text string) (Want, error) {
 			return wrong("the error rate is one number; take out %s", w.Rank)
 		}
 		number, percent := strings.CutSuffix(right, "%")
-		f, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
-		if err != nil || !percent || !(f >= 0 && f <= 100) {
+		number = strings.TrimSpace(number)
+		f, err := strconv.ParseFloat(number, 64)
+		if err != nil || !percent || !plainPercent.MatchString(number) || f > 100 {
 			return wrong("the limit of an error rate is 0%% to 100%%, as < 1%%")
 		}
 		w.Limit = f / 100

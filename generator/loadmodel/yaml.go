@@ -192,7 +192,7 @@ func (y *yamlReader) node(n ast.Node, depth int) node {
 		name := n.Value.GetToken().Value
 		known, ok := y.anchors[name]
 		if !ok {
-			y.fail(n.GetToken(), "no anchor &%s stands before this alias of it", name)
+			y.fail(n.GetToken(), "no anchor %q stands before this alias of it", name)
 		}
 		if y.nodes += known.nodes; y.nodes > most {
 			y.fail(n.GetToken(), "aliases repeat so much that the document grows beyond all use; take some out")

@@ -200,6 +200,7 @@ func FuzzDecodeYAML(f *testing.F) {
 	f.Add([]byte(inYAML))
 	f.Add([]byte(laughs()))
 	f.Add([]byte("a: &a {<<: *a}\n? [b]\n: |\n  c\n"))
+	f.Add([]byte("a: * b\n   \n c"))
 	for _, text := range goodModels {
 		block, err := yaml.JSONToYAML([]byte(text))
 		if err != nil {

@@ -75,6 +75,8 @@ func example(t *testing.T) *Report {
 		Duration: N(30), Verdict: "valid", Reasons: []string{}, Planned: N(20), Achieved: N(19.97),
 		LagP50: N(0.08), LagP99: N(0.9), LagMax: N(2.25), Scenarios: []string{"short_chat", "长上下文RAG"}, Notes: []string{"4 connections were set up"},
 	}
+	run.wants = wanted([]byte(`{"load_model": {"target_qps": 20, "duration_seconds": 30, "scenarios": [
+	  {"id": "short_chat", "weight": 1, "input_tokens": 100, "output_tokens": 11, "want": ["ttft p95 < 2s", "ttft response p50 <= 400ms", "error rate < 1%"]}]}}`))
 	r, err := Summarise(each(calls...), Options{
 		Selection: "last",
 		Runs: func(ids []string) ([]Run, error) {

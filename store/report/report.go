@@ -58,6 +58,10 @@ type Report struct {
 
 	Failures []Failure `json:"failures"`
 
+	// Wants are what the run's load model wants, with what came of each. They are
+	// of reports of one run by scenario; empty of all others.
+	Wants []Want `json:"wants"`
+
 	// Endpoints are what was asked of each upstream, model and key, and where
 	// it began to refuse.
 	Endpoints []Endpoint `json:"endpoints"`
@@ -206,6 +210,7 @@ func Summarise(calls iter.Seq2[*call.Call, error], o Options) (*Report, error) {
 		return nil, err
 	}
 	t.close(o.Order)
+	r.judge()
 	r.Endpoints = onsets.close()
 	r.uncounted = onsets.late + onsets.beyond
 	r.warn()

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"time"
 
+	"weir/generator/loadmodel"
 	"weir/store"
 )
 
@@ -27,6 +28,8 @@ type Run struct {
 	NotSent   int       `json:"not_sent_calls"`
 	Scenarios []string  `json:"scenarios"` // as the load model lists them
 	Notes     []string  `json:"notes"`     // how to read its figures, a sentence each
+
+	wants map[string][]loadmodel.Want // of the load model, by scenario
 }
 
 // RunOf is a stored run as a report tells it.
@@ -38,6 +41,9 @@ func RunOf(r store.Run) Run {
 	}
 	if r.Shards > 0 {
 		run.Notes = append(run.Notes, fmt.Sprintf("shard %d of %d (from 0): a part of the plan; weir merge puts the parts together", r.Shard, r.Shards))
+	}
+	if len(r.Model) > 0 {
+		run.wants = wanted(r.Model)
 	}
 	if !r.Ended.IsZero() {
 		run.Duration = N(r.Ended.Sub(r.Started).Seconds())

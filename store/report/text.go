@@ -89,6 +89,7 @@ func (r *Report) Text(w io.Writer, s Style) {
 		fmt.Fprintln(w)
 		r.explanations(w, s)
 	}
+	r.wants(w, s)
 	r.onsets(w)
 	r.footer(w, s)
 }
