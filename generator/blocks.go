@@ -40,7 +40,7 @@ func (c *conversation) block(seed uint64, id int64) string {
 
 // cutTo cuts a text of have tokens between words, and makes up for what a whole
 // word was too much: n tokens, the same for the same text.
-func cutTo(tok *corpus.Tokenizer, text string, n, have int) string {
+func cutTo(tok corpus.Counter, text string, n, have int) string {
 	if n == have {
 		return text
 	}

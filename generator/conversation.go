@@ -6,6 +6,7 @@ import (
 
 	"weir/generator/corpus"
 	"weir/proxy/wire"
+	"weir/store/call"
 )
 
 // A turn adds at least this much new text to its session.
@@ -16,9 +17,10 @@ const leastNewText = 16
 type conversation struct {
 	Session
 	format  wire.Format
-	tok     *corpus.Tokenizer
+	tok     corpus.Counter
 	author  *corpus.Author
 	request wire.Request
+	gauged  bool                       // what its first prompt is made of is told, to learn the model's tokens from
 	drafts  []string                   // new text of the turns to come, as much as each could need
 	counted int                        // tokens of the request as we count them
 	extra   map[string]json.RawMessage // the model's, for every body
@@ -30,6 +32,7 @@ type prepared struct {
 	head wire.Head
 	body []byte
 	turn Turn
+	text call.Text // of first turns where the model's tokenizer is not public; zero: not known
 }
 
 // converse writes the first request of a session, and drafts what the later
@@ -41,13 +44,16 @@ func (p *Plan) converse(s Session) (*conversation, *prepared, error) {
 		return nil, nil, err
 	}
 	prepared, err := c.prepare(0)
+	if err == nil && c.gauged {
+		prepared.text = c.text()
+	}
 	return c, prepared, err
 }
 
 // compose writes what is said in a session.
 func (p *Plan) compose(s Session) (*conversation, error) {
-	tok, _ := corpus.ForModel(s.Model)
-	c := &conversation{Session: s, format: wire.For(s.API), tok: tok}
+	tok, public := p.counter(s.Model)
+	c := &conversation{Session: s, format: wire.For(s.API), tok: tok, gauged: !public && s.Messages == nil}
 	if c.format == nil {
 		return nil, fmt.Errorf("scenario %q: no API %q", s.Scenario, s.API)
 	}
@@ -111,7 +117,7 @@ func (c *conversation) open(n int) {
 }
 
 // textTokens counts the texts of a prompt without what messages cost.
-func textTokens(p *corpus.Prompt, t *corpus.Tokenizer) int {
+func textTokens(p *corpus.Prompt, t corpus.TextCounter) int {
 	n := t.Count(p.System)
 	for i := range p.Messages {
 		n += t.Count(p.Messages[i].Text)
@@ -167,7 +173,7 @@ func (c *conversation) next(turn int, a *answer, reported wire.Usage) (*prepared
 	if len(said.Parts) > 0 {
 		c.request.Messages = append(c.request.Messages, said)
 	}
-	history := c.counted + c.countMessage(&said)
+	history := c.counted + c.countMessage(&said, c.tok)
 	if reported.Input.Known && reported.Input.N > 0 && reported.Output.Known {
 		history = int(reported.Input.N + max(reported.Output.N-reported.Reasoning.N, 0))
 	}
@@ -180,7 +186,7 @@ func (c *conversation) next(turn int, a *answer, reported wire.Usage) (*prepared
 	fresh := c.reply(calls, text)
 	c.counted = history
 	for i := range fresh {
-		c.counted += c.countMessage(&fresh[i])
+		c.counted += c.countMessage(&fresh[i], c.tok)
 	}
 	c.request.Messages = append(c.request.Messages, fresh...)
 	return c.prepare(turn)
@@ -217,16 +223,23 @@ func (c *conversation) reply(calls []wire.Part, text string) []wire.Message {
 	return []wire.Message{results}
 }
 
+// text says what the request is made of, as the corpus counts it.
+func (c *conversation) text() call.Text {
+	var g corpus.Gauge
+	overhead := c.countRequest(&c.request, &g)
+	return call.Text{Words: g.Words, Letters: g.Letters, Digits: g.Digits, Ideographs: g.Ideographs, Others: g.Others, Overhead: overhead}
+}
+
 // countMessage counts a message as the corpus does.
-func (c *conversation) countMessage(m *wire.Message) int {
+func (c *conversation) countMessage(m *wire.Message, t corpus.TextCounter) int {
 	n := 0
 	for i, p := range m.Parts {
 		if c.API != wire.Completions && (i == 0 || p.Kind == wire.KindToolResult) {
 			n += corpus.TokensPerMessage
 		}
-		n += c.tok.Count(p.Text)
+		n += t.Count(p.Text)
 		if p.Kind == wire.KindTool {
-			n += corpus.TokensPerCall + c.tok.Count(p.Name) + c.tok.Count(p.Arguments)
+			n += corpus.TokensPerCall + t.Count(p.Name) + t.Count(p.Arguments)
 		}
 	}
 	return n

@@ -239,7 +239,7 @@ func (d *Dataset) talk(scenario string, api wire.API, model string, stream *bool
 func (d *Dataset) count(r *wire.Request, model string) int {
 	tok, _ := corpus.ForModel(model)
 	c := &conversation{tok: tok}
-	return c.countRequest(r)
+	return c.countRequest(r, c.tok)
 }
 
 // onlyUser checks that a live turn's messages are texts of the user.

@@ -33,5 +33,8 @@ func (r *Result) Notes() []string {
 	if c := r.Connect; c.N > 0 {
 		say("%d connections were set up, p50 %s, p99 %s, at most %s: it is in no TTFT from the end of the send", c.N, round(c.P50), round(c.P99), round(c.Max))
 	}
+	for _, l := range r.Learned {
+		list = append(list, l.note(r.RunID))
+	}
 	return list
 }

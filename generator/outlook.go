@@ -5,8 +5,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"weir/generator/corpus"
 )
 
 // Outlook is what a plan would send, found by playing it without sending.
@@ -143,8 +141,8 @@ func (f *foresight) add(s *Session) {
 	f.Sessions++
 	f.Requests += len(s.Turns)
 	if f.Tokenizer == "" {
-		tok, known := corpus.ForModel(s.Model)
-		f.Tokenizer, f.Estimated = tok.Name(), !known
+		tok, public := f.plan.counter(s.Model)
+		f.Tokenizer, f.Estimated = tok.Name(), !public
 	}
 	f.flight.add(s)
 	g := &gathered{}

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"time"
 
+	"weir/generator/corpus"
 	"weir/generator/loadmodel"
 	"weir/proxy/wire"
 )
@@ -26,8 +27,11 @@ type Plan struct {
 	// Dataset, when set, gives whole requests, and times unless new ones are put
 	// in their place. Of Model only what is no scenario's counts.
 	Dataset *Dataset
-	Seed    uint64
-	Shard   Shard // the part that is sent; zero: all of it
+	// Rates count the tokens of models whose tokenizer is not public, by the name
+	// that is asked for. Models without one are counted as o200k_base does.
+	Rates map[string]*corpus.Rates
+	Seed  uint64
+	Shard Shard // the part that is sent; zero: all of it
 }
 
 // Session is one planned session: one request, or several of which each

@@ -39,7 +39,7 @@ func (c *conversation) recite(turn int) error {
 		return fmt.Errorf("scenario %q, session %d, turn %d: %w", c.Scenario, c.Index, turn+1, err)
 	}
 	if c.counted = min(c.Turns[turn].Input, len(said.Body)); len(c.Turns) > 1 && c.live() {
-		c.counted = c.countRequest(&r) // the next turns are cut by it
+		c.counted = c.countRequest(&r, c.tok) // the next turns are cut by it
 	}
 	c.request = wire.Request{System: r.System, Messages: r.Messages, Tools: r.Tools, Extra: map[string]json.RawMessage{}}
 	c.shape()
@@ -97,17 +97,20 @@ func (c *conversation) filler(draft string, n int) string {
 }
 
 // countRequest counts a whole request as the corpus counts a prompt.
-func (c *conversation) countRequest(r *wire.Request) int {
-	n := corpus.TokensPerPrompt
+func (c *conversation) countRequest(r *wire.Request, counter corpus.TextCounter) int {
+	n := 0
+	if c.API != wire.Completions { // which has only text
+		n += corpus.TokensPerPrompt
+	}
 	if r.System != "" {
-		n += corpus.TokensPerMessage + c.tok.Count(r.System)
+		n += corpus.TokensPerMessage + counter.Count(r.System)
 	}
 	for i := range r.Messages {
-		n += c.countMessage(&r.Messages[i])
+		n += c.countMessage(&r.Messages[i], counter)
 	}
 	for i := range r.Tools {
 		t := corpus.Tool(r.Tools[i])
-		n += t.Count(c.tok)
+		n += t.Count(counter)
 	}
 	return n
 }

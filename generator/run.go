@@ -65,6 +65,7 @@ type running struct {
 	fault  error // of a plan that cannot be sent on; set once
 
 	purse    *purse // nil: no budget
+	learner  learner
 	lookouts []*lookout
 	halted   sync.Once
 	why      string // the run ended itself; set once
@@ -130,6 +131,7 @@ func (r *Run) Do(ctx, hard context.Context) (*Result, error) {
 	if result.Users > 0 {
 		result.PlannedRate = 0 // what was due followed from what was sent
 	}
+	result.Learned = u.learner.fit()
 	u.judge(result)
 	return result, err
 }
@@ -318,6 +320,7 @@ func (u *running) turn(s *Session, turn int, p *prepared, due call.Instant) (*ca
 	err := u.client.send(u.calls, c, p, a)
 	u.purse.settle(s.Model, p.turn, c)
 	u.tally.ended(s, c, err)
+	u.learner.add(c)
 	return c, a
 }
 

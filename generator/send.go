@@ -74,7 +74,7 @@ func (c *client) begin(s *Session, turn int, p *prepared, due call.Instant) *cal
 	if s.ID != "" {
 		m.Session, m.Turn = c.run+"-"+s.ID, s.Before+turn+1
 	}
-	m.Due = due
+	m.Due, m.Text = due, p.text
 	return m
 }
 

@@ -34,6 +34,7 @@ type loadFlags struct {
 	labels      []string
 	model       string
 	api         string
+	tokensOf    string
 	maxInFlight int
 	timeout     time.Duration
 	limit       int // rows of a trace
@@ -93,6 +94,7 @@ off.`,
 	fl.Uint64Var(&f.seed, "seed", 0, "seed of every random choice (default: the model's, else drawn and told)")
 	fl.StringArrayVar(&f.labels, "label", nil, "NAME or KEY=VALUE for each call of the run; may be repeated")
 	fl.StringVar(&f.model, "model", "", "model to ask for, instead of the load model's")
+	fl.StringVar(&f.tokensOf, "tokens-of", "", tokensOfHelp)
 	fl.StringVar(&f.api, "api", "", "API to speak: chat, responses, messages, gemini or completions")
 	fl.IntVar(&f.maxInFlight, "max-in-flight", 0, "most calls at once (default: the model's, else no limit); reaching it makes the run invalid")
 	fl.DurationVar(&f.timeout, "timeout", 0, "longest time of one call (default: the model's, else none)")
@@ -262,6 +264,9 @@ func (a *app) readPlan(ctx context.Context, file string, f loadFlags, given func
 		return nil, err
 	}
 	plan.Shard = shard
+	if plan.Rates, err = a.ratesOf(ctx, f.tokensOf, f); err != nil {
+		return nil, err
+	}
 	return plan, nil
 }
 

@@ -59,6 +59,7 @@ weir load and other tools read. The same input and seed give the same bytes.`,
 	fl.StringVar(&f.db, "db", "", "database file in which a selection looks for calls (default: weir.db in the user's data folder)")
 	f.trace.add(fl)
 	fl.StringVar(&f.model, "model", "", "model to ask for, instead of the load model's")
+	fl.StringVar(&f.tokensOf, "tokens-of", "", tokensOfHelp)
 	fl.StringVar(&f.api, "api", "", "API to speak: chat, responses, messages, gemini or completions")
 	fl.IntVar(&f.run.users, "users", 0, "closed loop of so many virtual users, instead of a rate; needs --latency")
 	fl.StringVar(&f.run.shard, "shard", "", "this part of the plan, as 0/4 to 3/4; all parts together are the plan, byte for byte")

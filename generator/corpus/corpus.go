@@ -82,7 +82,7 @@ const (
 // texts and TokensPerMessage, for each call its name, arguments and
 // TokensPerCall, for each tool its name, description, schema and TokensPerTool.
 // Ids are not counted.
-func (p *Prompt) Count(t Counter) int {
+func (p *Prompt) Count(t TextCounter) int {
 	n := TokensPerPrompt
 	if p.System != "" {
 		n += TokensPerMessage + t.Count(p.System)
@@ -97,7 +97,7 @@ func (p *Prompt) Count(t Counter) int {
 }
 
 // Count gives the tokens of a message, as Prompt.Count counts them.
-func (m *Message) Count(t Counter) int {
+func (m *Message) Count(t TextCounter) int {
 	n := TokensPerMessage + t.Count(m.Text)
 	for _, c := range m.Calls {
 		n += TokensPerCall + t.Count(c.Name) + t.Count(c.Arguments)
@@ -106,6 +106,6 @@ func (m *Message) Count(t Counter) int {
 }
 
 // Count gives the tokens of a tool's definition, as Prompt.Count counts them.
-func (d *Tool) Count(t Counter) int {
+func (d *Tool) Count(t TextCounter) int {
 	return TokensPerTool + t.Count(d.Name) + t.Count(d.Description) + t.Count(string(d.Parameters))
 }

@@ -128,6 +128,7 @@ type Call struct {
 	KeyFingerprint string
 	ExpectedInput  wire.Count // what the load model planned; generator only
 	ExpectedOutput wire.Count
+	Text           Text // what the prompt is made of; generator only, for models whose tokenizer is not public
 	ReusedConn     bool
 	Attempts       int // upstream attempts; 0 when none was made
 
@@ -179,6 +180,14 @@ type Shaping struct {
 	HoldReason     string        // what that word was: "429", "529", "requests used up"
 	Refusals       int           // answers that refused the call, after which weir sent it again
 	Impaired       []string      // what was made worse on purpose, as "first_token+800ms"; such a call is no measure of the endpoint
+}
+
+// Text says of how many characters of each kind a prompt is made, and how many
+// tokens it costs beside them, in messages and tools. The zero value is that it
+// is not known.
+type Text struct {
+	Words, Letters, Digits, Ideographs, Others int
+	Overhead                                   int // tokens
 }
 
 // Instants are the moments of a call, in the order of the account.
