@@ -48,7 +48,7 @@ type exchange struct {
 	unread unread
 	injection
 	kept *capture   // what is kept of the call's content; nil: nothing
-	span trace.Span // touched by the recording alone
+	span trace.Span // touched by the recording alone, once it is begun
 
 	unseen   bool // it is carried, and not measured
 	verbatim bool // the path is not joined to the upstream's own
@@ -135,7 +135,7 @@ func (x *exchange) readPath() {
 	}
 	c := x.c
 	c.Scenario, c.ScenarioFrom = t.scenario, t.from
-	c.Run, c.Session, c.Turn, c.WarmUp, c.Labels = t.run, t.session, t.turn, t.warmUp, t.labels
+	c.Run, c.Session, c.Turn, c.WarmUp, c.Labels = t.run, t.session, t.turn, t.warmUp, x.p.baggageLabels(x.r.Header, t.labels)
 	x.path = rest
 	plain, err := url.PathUnescape(rest)
 	if err != nil {

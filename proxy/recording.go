@@ -57,14 +57,21 @@ func (x *exchange) begin() {
 	if x.unseen {
 		return
 	}
-	x.p.recording.add(func() {
-		if x.parent != nil { // whose span was begun before
-			_, x.span = x.start(trace.ContextWithSpan(context.Background(), x.parent.span))
-			return
-		}
-		ctx := propagation.TraceContext{}.Extract(context.WithoutCancel(x.r.Context()), propagation.HeaderCarrier(x.r.Header))
-		_, x.span = x.start(ctx)
-	})
+	if x.p.Propagate == PropagateReplace && x.parent == nil { // the upstream is to be told of it
+		x.startSpan()
+		return
+	}
+	x.p.recording.add(x.startSpan)
+}
+
+func (x *exchange) startSpan() {
+	ctx := context.Background()
+	if x.parent != nil { // whose span was begun before
+		ctx = trace.ContextWithSpan(ctx, x.parent.span)
+	} else {
+		ctx = propagation.TraceContext{}.Extract(context.WithoutCancel(x.r.Context()), propagation.HeaderCarrier(x.r.Header))
+	}
+	_, x.span = x.start(ctx)
 }
 
 func (x *exchange) start(ctx context.Context) (context.Context, trace.Span) {

@@ -40,6 +40,7 @@ type proxyFlags struct {
 	keep           keepFlags
 	limits         laneFlags
 	usage          usageMode
+	propagate      propagateFlags
 	impair         impairFlags
 	verbose        bool
 }
@@ -89,6 +90,7 @@ lognormal(500ms,2s) by its median and 99th percentile.
 	f.impair.add(fl)
 	f.keep.add(fl)
 	f.usage.add(fl)
+	f.propagate.add(fl)
 	fl.BoolVarP(&f.verbose, "verbose", "v", false, "say more of what happens")
 	return c
 }
@@ -202,6 +204,9 @@ func (a *app) runProxy(ctx context.Context, f proxyFlags) error {
 	if err := f.keep.check(); err != nil {
 		return err
 	}
+	if err := f.propagate.check(); err != nil {
+		return err
+	}
 	if err := f.usage.check(); err != nil {
 		return err
 	}
@@ -244,6 +249,7 @@ func (a *app) runProxy(ctx context.Context, f proxyFlags) error {
 	p := s.proxy(upstreams)
 	p.Keep = kept.seam
 	p.InjectUsage = f.usage == usageInject
+	p.Propagate, p.BaggageLabels = f.propagate.propagation, f.propagate.baggage
 	p.Forward = forward
 	p.ClientToken, p.Log, p.Scenario = token, a.logger(f.verbose), f.scenario
 	p.HoldBody, p.MaxHeaderBytes = int64(f.holdBody)<<20, f.maxHeader<<10

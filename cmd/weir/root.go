@@ -59,7 +59,7 @@ all of it on.`,
 		return usagef("--color %s: want auto, always or never", a.color)
 	}
 	root.AddCommand(a.demoCommand(), a.proxyCommand(), a.simCommand(), a.planCommand(), a.loadCommand(),
-		a.execCommand(), a.tagCommand(), a.limitCommand(), a.lanesCommand(), a.caCommand(), a.doctorCommand(), a.reportCommand(), a.callsCommand(), a.mergeCommand(), a.versionCommand())
+		a.execCommand(), a.tagCommand(), a.limitCommand(), a.lanesCommand(), a.caCommand(), a.doctorCommand(), a.reportCommand(), a.callsCommand(), a.exportCommand(), a.importCommand(), a.mergeCommand(), a.versionCommand())
 	root.InitDefaultCompletionCmd()
 	root.InitDefaultHelpCmd()
 	nameVariables(root)

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"go.opentelemetry.io/otel/trace"
@@ -17,6 +18,7 @@ import (
 	"weir/proxy"
 	"weir/shaper"
 	"weir/store"
+	"weir/store/call"
 	"weir/store/report"
 )
 
@@ -122,12 +124,32 @@ func (s *stack) close() error {
 	}
 	if lost := recorder.Lost(); lost > 0 {
 		errs = append(errs, fmt.Errorf("%d calls could not be written and are lost: %w", lost, orUnknown(recorder.Err())))
-	} else if err != nil && recorder.Err() == nil {
-		fmt.Fprintf(s.a.err, "! not everything was sent to the collector: %v; it is in %s and goes out the next time\n", err, s.db.Path)
-	} else if err != nil {
+	} else if err != nil && recorder.Err() != nil {
 		errs = append(errs, err)
 	}
+	s.tellUnsent(err)
 	return errors.Join(append(errs, s.db.Close())...)
+}
+
+// tellUnsent says how many spans the collector did not take; err is how sending
+// them ended.
+func (s *stack) tellUnsent(err error) {
+	outbox := s.tracing.Outbox
+	if outbox == nil {
+		return
+	}
+	waiting, counted := outbox.Waiting(context.Background())
+	if waiting == 0 && err == nil && counted == nil {
+		return
+	}
+	if failed := outbox.Err(); failed != nil {
+		err = failed
+	}
+	because := ""
+	if err = errors.Join(err, counted); err != nil {
+		because = " (" + strings.Join(strings.Fields(call.Redact(err.Error())), " ") + ")"
+	}
+	fmt.Fprintf(s.a.err, "! %d spans wait for the collector at %s%s; weir export --otlp%s sends them, or the next weir that records for it\n", waiting, outbox.Target(), because, s.dbFlag())
 }
 
 func orUnknown(err error) error {

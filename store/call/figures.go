@@ -95,9 +95,10 @@ func (c *Call) TTFTUpstream() (d time.Duration, ok bool) {
 }
 
 // TTFTFelt is first_token.delivered − arrived: what the caller felt. For the
-// generator's own calls it is first_token.received − arrived.
+// generator's own calls, and for those of others that were imported, it is
+// first_token.received − arrived: they were measured where they were made.
 func (c *Call) TTFTFelt() (d time.Duration, ok bool) {
-	if c.Side == Client {
+	if c.Side == Client || c.Side == Imported {
 		return between(c.Arrived, c.FirstToken.Received)
 	}
 	return between(c.Arrived, c.FirstToken.Delivered)

@@ -45,6 +45,7 @@ var startFields = []field{
 }
 
 var endFields = concat([]field{
+	stringField("weir.trace_state", func(c *Call) *string { return &c.TraceState }),
 	stringField("weir.scenario.from", func(c *Call) *string { return &c.ScenarioFrom }),
 	stringField("weir.client.version", func(c *Call) *string { return &c.ClientVersion }),
 	stringField("http.request.method", func(c *Call) *string { return &c.Method }),
