@@ -185,7 +185,7 @@ func (x *exchange) readBody() error {
 func (x *exchange) look(plain []byte) {
 	defer func() {
 		if v := recover(); v != nil {
-			x.p.Log.Error("weir cannot read a request, which goes on", "panic", fmt.Sprint(v), "api", x.c.API)
+			x.tell("weir cannot read a request, which goes on", "panic", fmt.Sprint(v), "api", x.c.API)
 		}
 	}()
 	_ = x.format.ParseHead(&x.c.Request, plain)
@@ -443,7 +443,7 @@ func (x *exchange) recordPanic() {
 		return
 	}
 	if err, ok := v.(error); !ok || !errors.Is(err, http.ErrAbortHandler) {
-		x.p.Log.Error("a request failed inside weir", "panic", fmt.Sprint(v))
+		x.tell("a request failed inside weir", "panic", fmt.Sprint(v))
 	}
 	if !x.spanned { // before the call was described
 		x.meter = call.NewMeter(x.c, x.format)

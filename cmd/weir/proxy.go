@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net"
 	"net/url"
 	"os"
@@ -91,6 +90,9 @@ lognormal(500ms,2s) by its median and 99th percentile.
 	f.keep.add(fl)
 	f.usage.add(fl)
 	f.propagate.add(fl)
+	a.telemetry.add(fl)
+	fl.StringVar(&a.telemetry.admin, "admin", "", "address of a port for Prometheus, as 127.0.0.1:9484: /metrics and /healthz (default: none); where others can reach it, they need the client token")
+	fl.BoolVar(&a.telemetry.native, "native-histograms", false, "have Prometheus's native histograms in /metrics, which only a Prometheus that was started with them reads")
 	fl.BoolVarP(&f.verbose, "verbose", "v", false, "say more of what happens")
 	return c
 }
@@ -227,10 +229,16 @@ func (a *app) runProxy(ctx context.Context, f proxyFlags) error {
 	if err != nil {
 		return err
 	}
-	l, err := listen(f.listen, f.allowRemote)
+	l, err := listen("listen", f.listen, f.allowRemote)
 	if err != nil {
 		return err
 	}
+	admin, err := a.openAdmin(f.allowRemote)
+	if err != nil {
+		l.Close()
+		return err
+	}
+	defer admin.close()
 	if err := errors.Join(f.checkLoop(l.Addr(), upstreams), a.checkRing(ctx, l.Addr(), upstreams)); err != nil {
 		l.Close()
 		return err
@@ -256,7 +264,8 @@ func (a *app) runProxy(ctx context.Context, f proxyFlags) error {
 	if book.file != "" {
 		p.Match = book.match
 	}
-	a.banner(s, l.Addr(), p, f.clientTokenEnv, book)
+	admin.serve(s.metrics, token)
+	a.banner(s, l.Addr(), p, f.clientTokenEnv, book, admin)
 	control, err := a.serveControl(s.status(l.Addr(), p), p, book, s.tracing.Provider.ForceFlush)
 	if err != nil {
 		fmt.Fprintf(a.err, "! weir tag, limit, lanes and exec will not find this proxy: %v\n", err)
@@ -352,7 +361,7 @@ func short(err error) error {
 }
 
 // banner says where weir listens, and how to point tools at it.
-func (a *app) banner(s *stack, at net.Addr, p *proxy.Proxy, tokenEnv string, book *rulebook) {
+func (a *app) banner(s *stack, at net.Addr, p *proxy.Proxy, tokenEnv string, book *rulebook, admin *admin) {
 	upstreams, host := p.Upstreams, at.String()
 	fmt.Fprintf(a.out, "weir listens on http://%s\n", host)
 	if reachable(at) != host { // everywhere, which is no address to send to
@@ -380,7 +389,7 @@ func (a *app) banner(s *stack, at net.Addr, p *proxy.Proxy, tokenEnv string, boo
 		}
 		fmt.Fprintln(a.out, line)
 	}
-	fmt.Fprintf(a.out, "  records in %s\n", s.path())
+	fmt.Fprintf(a.out, "  records in %s\n%s", s.path(), admin.line())
 	for _, limit := range ruleLines(book.shaper.Rules()) {
 		fmt.Fprintf(a.out, "  lane %s\n", limit)
 	}
@@ -407,15 +416,6 @@ func (a *app) banner(s *stack, at net.Addr, p *proxy.Proxy, tokenEnv string, boo
 	}
 	fmt.Fprintln(a.out)
 	fmt.Fprintln(a.err, "next: weir calls --follow"+s.dbFlag()+"   (Ctrl-C stops)")
-}
-
-// logger writes what the operator should know to stderr.
-func (a *app) logger(verbose bool) *slog.Logger {
-	level := slog.LevelWarn
-	if verbose {
-		level = slog.LevelDebug
-	}
-	return slog.New(slog.NewTextHandler(a.err, &slog.HandlerOptions{Level: level}))
 }
 
 // readable says what keeps a file from being read.

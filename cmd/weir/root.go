@@ -21,6 +21,8 @@ type app struct {
 
 	color string // --color: auto, always, never
 
+	telemetry telemetry // of commands that record
+
 	impair *shaper.Impairer // of the proxies that the command serves; nil: none
 }
 

@@ -33,6 +33,7 @@ type stack struct {
 	db      *store.DB
 	tracing *store.Tracing
 	metrics *store.Metrics
+	logs    *store.Logs
 	tracer  trace.Tracer
 	shaper  *shaper.Shaper // of the proxies that record here
 	flag    string         // --db as it was given
@@ -66,8 +67,17 @@ func (a *app) openStack(ctx context.Context, path string, shape *shaper.Shaper) 
 	if s.tracing, err = store.NewTracing(ctx, s.db, options); err != nil {
 		return nil, errors.Join(err, s.db.Close())
 	}
-	if s.metrics, err = s.tracing.NewMetrics(ctx, func() []store.Lane { return laneStates(s.shaper) }, options); err != nil {
+	if s.metrics, err = s.tracing.NewMetrics(ctx, store.MetricsOptions{
+		Env: a.env, Log: options.Log, Lanes: func() []store.Lane { return laneStates(s.shaper) },
+		Profiles: a.telemetry.profiles, Scraped: a.telemetry.admin != "", NativeHistograms: a.telemetry.native,
+	}); err != nil {
 		return nil, errors.Join(err, s.close())
+	}
+	if s.logs, err = s.tracing.NewLogs(ctx, options); err != nil {
+		return nil, errors.Join(err, s.close())
+	}
+	if s.logs != nil {
+		a.telemetry.sent = s.logs.Handler
 	}
 	s.tracer = s.tracing.Provider.Tracer("weir")
 	return s, nil
@@ -110,8 +120,12 @@ func (s *stack) close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), sendOnFor)
 	defer cancel()
 	var errs []error
+	_ = s.tracing.Provider.ForceFlush(ctx) // the last calls are counted; a failure is told below
 	told := make(chan error, 1)
-	go func() { told <- s.metrics.Shutdown(ctx) }()
+	go func() {
+		_ = s.logs.Shutdown(ctx) // what was not taken was told of, and stands on stderr
+		told <- s.metrics.Shutdown(ctx)
+	}()
 	err := s.tracing.Shutdown(ctx)
 	if untold := <-told; untold != nil {
 		fmt.Fprintf(s.a.err, "! the last metrics were not sent: %v; OTEL_METRICS_EXPORTER=none keeps them at home\n", untold)
