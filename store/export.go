@@ -115,11 +115,7 @@ type Delivery struct {
 // Deliveries are all collectors that spans were recorded for. What Resend sent
 // of a selection stands in none.
 func (db *DB) Deliveries(ctx context.Context) ([]Delivery, error) {
-	rows, err := db.read.QueryContext(ctx, `SELECT c.target, sum(c.failed), max(c.failed_ns),
-		(SELECT e.error FROM export_cursor e WHERE e.target = c.target ORDER BY e.failed_ns DESC LIMIT 1),
-		sum((SELECT count(*) FROM spans s WHERE s.writer = c.writer AND s.sampled = 1 AND s.id <= c.last_id)),
-		sum((SELECT count(*) FROM spans s WHERE s.writer = c.writer AND s.sampled = 1 AND s.id > c.last_id))
-		FROM export_cursor c GROUP BY c.target ORDER BY c.target`)
+	rows, err := db.read.QueryContext(ctx, deliveries)
 	if err != nil {
 		return nil, fmt.Errorf("database %s: %w", db.Path, explain(err))
 	}

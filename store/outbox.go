@@ -55,6 +55,20 @@ type Outbox struct {
 	lastErr atomic.Pointer[error]
 }
 
+// What is asked after each batch, or whenever somebody looks. A database has many
+// processes and spans: none of it may read all spans, so there is an index.
+const (
+	countWaiting = `SELECT count(*) FROM export_cursor c JOIN spans s ON s.writer = c.writer
+		WHERE c.target = ? AND s.id > c.last_id AND s.sampled = 1`
+	writersToSend = `SELECT c.writer, w.pid, w.heartbeat_ns, w.ended_ns FROM export_cursor c JOIN writers w ON w.id = c.writer
+		WHERE c.target = ? AND (c.writer = ? OR c.last_id < (SELECT max(s.id) FROM spans s WHERE s.writer = c.writer AND s.sampled = 1)) ORDER BY c.writer`
+	deliveries = `SELECT c.target, sum(c.failed), max(c.failed_ns),
+		(SELECT e.error FROM export_cursor e WHERE e.target = c.target ORDER BY e.failed_ns DESC LIMIT 1),
+		sum((SELECT count(*) FROM spans s WHERE s.writer = c.writer AND s.sampled = 1 AND s.id <= c.last_id)),
+		sum((SELECT count(*) FROM spans s WHERE s.writer = c.writer AND s.sampled = 1 AND s.id > c.last_id))
+		FROM export_cursor c GROUP BY c.target ORDER BY c.target`
+)
+
 // newOutbox is nil where the environment configures no collector.
 func newOutbox(ctx context.Context, db *DB, r *Recorder, res *resource.Resource, o TracingOptions) (*Outbox, error) {
 	b, err := openOutbox(ctx, db, r.writer, res, o)
@@ -146,8 +160,7 @@ func (b *Outbox) Err() error {
 
 // Waiting is how many spans of the database are yet to be sent to the target.
 func (b *Outbox) Waiting(ctx context.Context) (n int64, err error) {
-	err = b.db.read.QueryRowContext(ctx, `SELECT count(*) FROM spans s JOIN export_cursor c ON c.writer = s.writer
-		WHERE c.target = ? AND s.id > c.last_id AND s.sampled = 1`, b.target).Scan(&n)
+	err = b.db.read.QueryRowContext(ctx, countWaiting, b.target).Scan(&n)
 	return n, err
 }
 
@@ -205,8 +218,7 @@ func (b *Outbox) sendAll(ctx context.Context) error {
 }
 
 func (b *Outbox) writers(ctx context.Context) ([]int64, error) {
-	rows, err := b.db.read.QueryContext(ctx, `SELECT c.writer, w.pid, w.heartbeat_ns, w.ended_ns FROM export_cursor c JOIN writers w ON w.id = c.writer
-		WHERE c.target = ? AND (c.writer = ? OR c.last_id < (SELECT max(id) FROM spans WHERE writer = c.writer)) ORDER BY c.writer`, b.target, b.writer)
+	rows, err := b.db.read.QueryContext(ctx, writersToSend, b.target, b.writer)
 	if err != nil {
 		return nil, err
 	}

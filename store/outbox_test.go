@@ -2,11 +2,13 @@ package store
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net"
 	"net/http"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -228,5 +230,33 @@ func TestVariablesThatKeepSpansAtHome(t *testing.T) {
 	}})
 	if err == nil || !contains(err.Error(), "want grpc or http/protobuf") {
 		t.Errorf("an unknown protocol: %v", err)
+	}
+}
+
+// Many processes leave many spans, and these are asked after each batch.
+func TestSendingReadsNoSpansButItsOwn(t *testing.T) {
+	db := openAt(t, filepath.Join(t.TempDir(), "weir.db"))
+	for _, query := range []string{countWaiting, writersToSend, deliveries, selectSpan + " WHERE s.id > 1 AND s.writer = 1 ORDER BY s.id LIMIT 10"} {
+		rows, err := db.read.Query("EXPLAIN QUERY PLAN "+query, make([]any, strings.Count(query, "?"))...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		asked := 0
+		for rows.Next() {
+			var id, parent, unused int
+			var step string
+			if err := rows.Scan(&id, &parent, &unused, &step); err != nil {
+				t.Fatal(err)
+			}
+			if words := strings.Fields(step); len(words) > 1 && words[1] == "s" {
+				asked++
+				if !strings.Contains(step, "INDEX spans_writer (writer=?") {
+					t.Errorf("%s\nreads other spans: %s", query, step)
+				}
+			}
+		}
+		if err := errors.Join(rows.Err(), rows.Close()); err != nil || asked == 0 {
+			t.Errorf("%s: %d steps look at spans, %v", query, asked, err)
+		}
 	}
 }

@@ -158,6 +158,7 @@ ALTER TABLE runs ADD COLUMN shards INTEGER;
 ALTER TABLE export_cursor ADD COLUMN failed INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE export_cursor ADD COLUMN failed_ns INTEGER;
 ALTER TABLE export_cursor ADD COLUMN error TEXT;
+CREATE INDEX spans_writer ON spans (writer, sampled);
 `}
 
 func newerSchema(version int) error {
