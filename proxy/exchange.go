@@ -48,7 +48,7 @@ type exchange struct {
 	unread unread
 	injection
 	kept *capture   // what is kept of the call's content; nil: nothing
-	span trace.Span // touched by the recording alone
+	span trace.Span // touched by the recording alone, once it is begun
 
 	unseen   bool // it is carried, and not measured
 	verbatim bool // the path is not joined to the upstream's own
@@ -135,7 +135,7 @@ func (x *exchange) readPath() {
 	}
 	c := x.c
 	c.Scenario, c.ScenarioFrom = t.scenario, t.from
-	c.Run, c.Session, c.Turn, c.WarmUp, c.Labels = t.run, t.session, t.turn, t.warmUp, t.labels
+	c.Run, c.Session, c.Turn, c.WarmUp, c.Labels = t.run, t.session, t.turn, t.warmUp, x.p.baggageLabels(x.r.Header, t.labels)
 	x.path = rest
 	plain, err := url.PathUnescape(rest)
 	if err != nil {
@@ -185,7 +185,7 @@ func (x *exchange) readBody() error {
 func (x *exchange) look(plain []byte) {
 	defer func() {
 		if v := recover(); v != nil {
-			x.p.Log.Error("weir cannot read a request, which goes on", "panic", fmt.Sprint(v), "api", x.c.API)
+			x.tell("weir cannot read a request, which goes on", "panic", fmt.Sprint(v), "api", x.c.API)
 		}
 	}()
 	_ = x.format.ParseHead(&x.c.Request, plain)
@@ -443,7 +443,7 @@ func (x *exchange) recordPanic() {
 		return
 	}
 	if err, ok := v.(error); !ok || !errors.Is(err, http.ErrAbortHandler) {
-		x.p.Log.Error("a request failed inside weir", "panic", fmt.Sprint(v))
+		x.tell("a request failed inside weir", "panic", fmt.Sprint(v))
 	}
 	if !x.spanned { // before the call was described
 		x.meter = call.NewMeter(x.c, x.format)

@@ -71,6 +71,6 @@ func (x *exchange) meterReads(buf []byte) {
 func (x *exchange) spare() {
 	if v := recover(); v != nil {
 		x.blind = true
-		x.p.Log.Error("weir cannot measure a stream, which goes on", "panic", fmt.Sprint(v), "api", x.c.API)
+		x.tell("weir cannot measure a stream, which goes on", "panic", fmt.Sprint(v), "api", x.c.API)
 	}
 }

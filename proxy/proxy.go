@@ -52,6 +52,10 @@ type Proxy struct {
 	// request. Sizes and kept contents are of what the client sent and of what
 	// the upstream answered.
 	InjectUsage bool
+	// Propagate says which trace an upstream is told of; strip when empty.
+	Propagate Propagation
+	// BaggageLabels are the members of a request's baggage that become labels.
+	BaggageLabels []string
 	// Keep says what of the calls' contents is kept; nil keeps nothing.
 	Keep *Keep
 	// ClientToken, when set, must come in X-Weir-Token with each request.

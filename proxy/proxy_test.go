@@ -63,7 +63,7 @@ func start(t *testing.T, upstream string, change func(*Proxy)) *sidecar {
 		t.Fatal(err)
 	}
 	s := &sidecar{Proxy: &Proxy{Upstreams: []Upstream{{Name: "up", URL: u}}}}
-	provider := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(s), sdktrace.WithRawSpanLimits(sdktrace.SpanLimits{AttributeValueLengthLimit: -1, AttributeCountLimit: -1}))
+	provider := sdktrace.NewTracerProvider(sdktrace.WithSampler(sdktrace.AlwaysRecord(sdktrace.ParentBased(sdktrace.AlwaysSample()))), sdktrace.WithSpanProcessor(s), sdktrace.WithRawSpanLimits(sdktrace.SpanLimits{AttributeValueLengthLimit: -1, AttributeCountLimit: -1}))
 	s.Tracer = provider.Tracer("weir")
 	if change != nil {
 		change(s.Proxy)

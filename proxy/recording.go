@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"context"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -57,13 +58,38 @@ func (x *exchange) begin() {
 	if x.unseen {
 		return
 	}
+	if x.p.Propagate == PropagateReplace && x.parent == nil { // the upstream is to be told of it
+		x.startSpan()
+		return
+	}
+	x.p.recording.add(x.startSpan)
+}
+
+func (x *exchange) startSpan() { _, x.span = x.start(x.calledIn()) }
+
+// calledIn is the trace that the call belongs to: that of the call by which it
+// came, whose span was begun before, or the caller's.
+func (x *exchange) calledIn() context.Context {
+	switch {
+	case x.parent != nil:
+		return trace.ContextWithSpan(context.Background(), x.parent.span)
+	case x.r == nil:
+		return context.Background()
+	}
+	return propagation.TraceContext{}.Extract(context.WithoutCancel(x.r.Context()), propagation.HeaderCarrier(x.r.Header))
+}
+
+// tell logs a fault of weir's own, with the call's span; before it has one, with
+// the caller's.
+func (x *exchange) tell(text string, args ...any) {
 	x.p.recording.add(func() {
-		if x.parent != nil { // whose span was begun before
-			_, x.span = x.start(trace.ContextWithSpan(context.Background(), x.parent.span))
-			return
+		var ctx context.Context
+		if x.span != nil {
+			ctx = trace.ContextWithSpan(context.Background(), x.span)
+		} else {
+			ctx = x.calledIn()
 		}
-		ctx := propagation.TraceContext{}.Extract(context.WithoutCancel(x.r.Context()), propagation.HeaderCarrier(x.r.Header))
-		_, x.span = x.start(ctx)
+		x.p.Log.ErrorContext(ctx, text, args...)
 	})
 }
 
@@ -93,4 +119,8 @@ func (x *exchange) record() {
 		x.kept.end(x.c)
 	}
 	x.span.End(trace.WithTimestamp(x.c.Done.Time()))
+	if ctx := trace.ContextWithSpan(context.Background(), x.span); x.p.Log.Enabled(ctx, slog.LevelDebug) {
+		x.p.Log.DebugContext(ctx, "a call ended", "scenario", x.c.Scenario, "model", x.c.Request.Model, "upstream", x.c.Upstream,
+			"outcome", x.c.Outcome, "status", x.c.Status, "call", x.c.String())
+	}
 }

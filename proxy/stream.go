@@ -39,6 +39,7 @@ func (x *exchange) send() (*http.Response, error) {
 	} else {
 		out.URL.Path = path
 	}
+	x.propagate(out.Header)
 	if x.key != nil {
 		out.URL.RawQuery = x.key.put(out.Header, out.URL.RawQuery, x.c.API, x.c.Provider)
 	}

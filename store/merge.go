@@ -78,6 +78,8 @@ type exportedUntil struct {
 	target       string
 	writer, last int64
 	merged       int64 // the same call's id in the new database
+
+	failed, failedAt, err any // as they stand there
 }
 
 // The columns of spans that are read, after the id and the end: what is copied
@@ -149,7 +151,8 @@ func (db *DB) merge(ctx context.Context, from []*source) (calls int, err error) 
 	}
 	for _, s := range from {
 		for _, c := range s.cursors {
-			if _, err := db.write.ExecContext(ctx, "INSERT INTO export_cursor (target, writer, last_id) VALUES (?, ?, ?)", c.target, s.writers[c.writer], c.merged); err != nil {
+			if _, err := db.write.ExecContext(ctx, "INSERT INTO export_cursor (target, writer, last_id, failed, failed_ns, error) VALUES (?, ?, ?, ?, ?, ?)",
+				c.target, s.writers[c.writer], c.merged, c.failed, c.failedAt, c.err); err != nil {
 				return 0, err
 			}
 		}
@@ -259,10 +262,10 @@ func (db *DB) adopt(ctx context.Context, s *source) error {
 	if err != nil {
 		return err
 	}
-	err = each(ctx, s.db, "SELECT target, writer, last_id FROM export_cursor", func(scan func(...any) error) error {
+	err = each(ctx, s.db, "SELECT target, writer, last_id, failed, failed_ns, error FROM export_cursor", func(scan func(...any) error) error {
 		c := &exportedUntil{}
 		s.cursors = append(s.cursors, c)
-		return scan(&c.target, &c.writer, &c.last)
+		return scan(&c.target, &c.writer, &c.last, &c.failed, &c.failedAt, &c.err)
 	})
 	if err != nil {
 		return err

@@ -5,17 +5,22 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"github.com/prometheus/otlptranslator"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/exporters/otlp/otlpmetric/otlpmetricgrpc"
 	"go.opentelemetry.io/otel/exporters/otlp/otlpmetric/otlpmetrichttp"
+	otelprometheus "go.opentelemetry.io/otel/exporters/prometheus"
 	"go.opentelemetry.io/otel/metric"
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
-	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/trace"
 
 	"weir/store/call"
 )
@@ -33,21 +38,39 @@ type Lane struct {
 	TokensLeft      *float64      // below 0 a debt; nil: no budget of tokens
 }
 
-// Metrics tell a collector how the lanes are doing, by OpenTelemetry: every
-// minute, or as OTEL_METRIC_EXPORT_INTERVAL says, and once more at the end. A
-// collector that is down misses what was; nothing waits for it.
+// Metrics tell of calls, of the lanes and of weir itself, by OpenTelemetry: a
+// collector, each minute or as OTEL_METRIC_EXPORT_INTERVAL says and once more at
+// the end, and whoever scrapes Handler. A collector that is down misses what
+// was; nothing waits for it.
 type Metrics struct {
 	provider *sdkmetric.MeterProvider
-	exporter *quietExporter
+	exporter *quietExporter // nil: no collector
+	handler  http.Handler   // nil: nobody scrapes
+	calls    *callMetrics
 	queue    metric.Float64Histogram
 	labels   laneLabels
+}
+
+// MetricsOptions say of what is told, and to whom.
+type MetricsOptions struct {
+	Env func(name string) (string, bool) // of the process; nil: empty
+	Log *slog.Logger                     // told what the collector refuses; nil: nobody is
+	// Lanes gives the lanes' state whenever it is told; nil: there are none.
+	Lanes func() []Lane
+	// Profiles are the GenAI conventions by which calls are told of; nil is the
+	// first of GenAIProfiles.
+	Profiles []string
+	// Scraped has the metrics served by Handler too. NativeHistograms gives those
+	// that Prometheus has of its own, to one that asks for them; all others see
+	// no buckets then.
+	Scraped, NativeHistograms bool
 }
 
 // mostLanes is how many lanes have a name of their own in the metrics; all
 // others together are otherLanes.
 const (
 	mostLanes  = 100
-	otherLanes = "other"
+	otherLanes = other
 )
 
 // metricsEndFor is how long the end of a command may be held up for the last
@@ -59,51 +82,102 @@ const (
 	keyRefusedBy = "weir.refused.by"
 )
 
-// NewMetrics begins to tell the collector that the OTEL_ variables name about
-// lanes; it is nil where they name none, or OTEL_METRICS_EXPORTER=none or
-// OTEL_SDK_DISABLED says that nothing shall be sent. It asks lanes for their
-// state whenever it tells of them.
-func (t *Tracing) NewMetrics(ctx context.Context, lanes func() []Lane, o TracingOptions) (*Metrics, error) {
+// NewMetrics begins to tell the collector that the OTEL_ variables name, and
+// whoever scrapes. It is nil where they name none and nobody does;
+// OTEL_METRICS_EXPORTER=none or OTEL_SDK_DISABLED keep it from being sent.
+func (t *Tracing) NewMetrics(ctx context.Context, o MetricsOptions) (*Metrics, error) {
 	if o.Env == nil {
-		return nil, nil
+		o.Env = func(string) (string, bool) { return "", false }
 	}
+	if o.Lanes == nil {
+		o.Lanes = func() []Lane { return nil }
+	}
+	if o.Profiles == nil {
+		o.Profiles = GenAIProfiles[:1]
+	}
+	m := &Metrics{}
+	options := []sdkmetric.Option{sdkmetric.WithResource(t.resource), sdkmetric.WithCardinalityLimit(mostPoints)}
 	target, protocol := otlpTarget(o.Env, "METRICS")
-	if target == "" {
+	if target == "" && !o.Scraped {
 		return nil, nil
 	}
-	var exporter sdkmetric.Exporter
-	var err error
-	switch protocol {
-	case "grpc":
-		exporter, err = otlpmetricgrpc.New(ctx, otlpmetricgrpc.WithRetry(otlpmetricgrpc.RetryConfig{Enabled: false}))
-	case "http/protobuf", "":
-		exporter, err = otlpmetrichttp.New(ctx, otlpmetrichttp.WithRetry(otlpmetrichttp.RetryConfig{Enabled: false}))
-	default:
-		err = unknownProtocol(protocol)
+	if target != "" {
+		exporter, err := newMetricExporter(ctx, protocol)
+		if err != nil {
+			return nil, fmt.Errorf("OTLP metrics to %s: %w", target, err)
+		}
+		m.exporter = &quietExporter{Exporter: exporter, target: target, log: o.Log}
+		if m.exporter.log == nil {
+			m.exporter.log = slog.New(slog.DiscardHandler)
+		}
+		options = append(options, sdkmetric.WithReader(sdkmetric.NewPeriodicReader(m.exporter)))
+	}
+	if o.Scraped {
+		reader, handler, err := newScraped(o.NativeHistograms)
+		if err != nil {
+			return nil, fmt.Errorf("metrics for Prometheus: %w", err)
+		}
+		m.handler = handler
+		options = append(options, sdkmetric.WithReader(reader))
+	}
+	m.provider = sdkmetric.NewMeterProvider(options...)
+	err := m.instruments(o.Lanes)
+	if err == nil {
+		m.calls, err = newCallMetrics(m.provider.Meter("weir"), t, o.Profiles)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("OTLP metrics to %s: %w", target, err)
-	}
-	m := &Metrics{exporter: &quietExporter{Exporter: exporter, target: target, log: o.Log}}
-	if m.exporter.log == nil {
-		m.exporter.log = slog.New(slog.DiscardHandler)
-	}
-	m.provider = sdkmetric.NewMeterProvider(sdkmetric.WithResource(t.resource), sdkmetric.WithReader(sdkmetric.NewPeriodicReader(m.exporter)))
-	if err := m.instruments(lanes); err != nil {
 		return nil, errors.Join(err, m.Shutdown(ctx))
 	}
-	t.Provider.RegisterSpanProcessor(queueTimes{m})
+	show := func(c *call.Call, span trace.SpanContext) {
+		m.calls.record(c, span)
+		m.recordLane(c)
+	}
+	t.Recorder.measure.Store(&show)
 	return m, nil
 }
 
-// queueBuckets are the histogram's bounds in seconds: 10 ms, doubled up to
-// eleven minutes.
-func queueBuckets() []float64 {
-	bounds := []float64{0.01}
-	for len(bounds) < 17 {
-		bounds = append(bounds, 2*bounds[len(bounds)-1])
+// mostPoints is a last bound, for each metric: its series, told apart by what
+// else its attributes say.
+const mostPoints = 8 * mostSeries
+
+func newMetricExporter(ctx context.Context, protocol string) (sdkmetric.Exporter, error) {
+	switch protocol {
+	case "grpc":
+		return otlpmetricgrpc.New(ctx, otlpmetricgrpc.WithRetry(otlpmetricgrpc.RetryConfig{Enabled: false}))
+	case "http/protobuf", "":
+		return otlpmetrichttp.New(ctx, otlpmetrichttp.WithRetry(otlpmetrichttp.RetryConfig{Enabled: false}))
 	}
-	return bounds
+	return nil, unknownProtocol(protocol)
+}
+
+// newScraped is a reader of metrics, and what serves them to Prometheus: with
+// exemplars to one that reads OpenMetrics.
+func newScraped(native bool) (sdkmetric.Reader, http.Handler, error) {
+	registry := prometheus.NewRegistry()
+	options := []otelprometheus.Option{
+		otelprometheus.WithRegisterer(registry), otelprometheus.WithoutScopeInfo(),
+		// Names that each Prometheus reads.
+		otelprometheus.WithTranslationStrategy(otlptranslator.UnderscoreEscapingWithSuffixes),
+	}
+	if native {
+		options = append(options, otelprometheus.WithAggregationSelector(func(kind sdkmetric.InstrumentKind) sdkmetric.Aggregation {
+			if kind == sdkmetric.InstrumentKindHistogram {
+				return sdkmetric.AggregationBase2ExponentialHistogram{MaxSize: 160, MaxScale: 8} // what Prometheus can hold
+			}
+			return sdkmetric.DefaultAggregationSelector(kind)
+		}))
+	}
+	reader, err := otelprometheus.New(options...)
+	return reader, promhttp.HandlerFor(registry, promhttp.HandlerOpts{EnableOpenMetrics: true}), err
+}
+
+// Handler serves the metrics to Prometheus; nil where nobody scrapes them, and on
+// a nil Metrics.
+func (m *Metrics) Handler() http.Handler {
+	if m == nil {
+		return nil
+	}
+	return m.handler
 }
 
 // instruments makes what is told. The observed ones are read together, so that
@@ -135,7 +209,7 @@ func (m *Metrics) instruments(lanes func() []Lane) error {
 	left := gauge("weir.lane.tokens_left", "{token}", "What is left of the scarcest budget of tokens, below 0 a debt; absent where there is none.")
 	var err error
 	m.queue, err = meter.Float64Histogram("weir.lane.queue.duration", metric.WithUnit("s"), metric.WithDescription("How long calls that were let go had waited."),
-		metric.WithExplicitBucketBoundaries(queueBuckets()...))
+		metric.WithExplicitBucketBoundaries(secondBuckets()...))
 	errs = append(errs, err)
 	if err := errors.Join(errs...); err != nil {
 		return err
@@ -173,6 +247,9 @@ func (m *Metrics) Shutdown(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, metricsEndFor)
 	defer cancel()
 	err := m.provider.Shutdown(ctx)
+	if m.exporter == nil {
+		return err
+	}
 	if last := m.exporter.last.Load(); last != nil && *last != nil {
 		return fmt.Errorf("OTLP metrics to %s: %s", m.exporter.target, call.Redact((*last).Error()))
 	}
@@ -198,25 +275,15 @@ func (e *quietExporter) Export(ctx context.Context, m *metricdata.ResourceMetric
 	return nil
 }
 
-// queueTimes is a span processor that takes down how long calls waited, when
-// they have ended.
-type queueTimes struct{ m *Metrics }
-
-func (q queueTimes) OnStart(context.Context, sdktrace.ReadWriteSpan) {}
-
-func (q queueTimes) OnEnd(s sdktrace.ReadOnlySpan) {
-	c, ok := call.FromSpan(s)
-	if !ok || c.Side != call.Proxy || c.Lane == "" {
+// recordLane takes down how long a call waited in its lane.
+func (m *Metrics) recordLane(c *call.Call) {
+	if c.Side != call.Proxy || c.Lane == "" {
 		return
 	}
 	if d, ok := c.Queued(); ok {
-		q.m.queue.Record(context.Background(), d.Seconds(),
-			metric.WithAttributeSet(attribute.NewSet(attribute.String(keyLane, q.m.labels.of(c.Lane)))))
+		m.queue.Record(context.Background(), d.Seconds(), metric.WithAttributeSet(attribute.NewSet(attribute.String(keyLane, m.labels.of(c.Lane)))))
 	}
 }
-
-func (q queueTimes) Shutdown(context.Context) error   { return nil }
-func (q queueTimes) ForceFlush(context.Context) error { return nil }
 
 // laneLabels are the names of lanes in the metrics, which are bounded, and the
 // counters below them, which never fall, although lanes come and go.

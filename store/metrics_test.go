@@ -135,7 +135,7 @@ func TestCollectorIsToldOfLanes(t *testing.T) {
 				{Name: "all", Waiting: 3, InFlight: 8, MostInFlight: &limit, Admitted: 40, Refused: 2, EndpointRefused: 1, Held: 1500 * time.Millisecond, TokensLeft: &left},
 				{Name: "scenario=rag"},
 			}
-			m, err := tr.NewMetrics(t.Context(), func() []Lane { return lanes }, TracingOptions{Env: env})
+			m, err := tr.NewMetrics(t.Context(), MetricsOptions{Env: env, Lanes: func() []Lane { return lanes }})
 			if err != nil || m == nil {
 				t.Fatal(m, err)
 			}
@@ -182,7 +182,7 @@ func TestVariablesThatKeepMetricsAtHome(t *testing.T) {
 		{}, {"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "http://x"},
 		{"OTEL_EXPORTER_OTLP_ENDPOINT": "http://x", "OTEL_SDK_DISABLED": "true"}, {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://x", "OTEL_METRICS_EXPORTER": "none"},
 	} {
-		m, err := tr.NewMetrics(t.Context(), nil, TracingOptions{Env: func(name string) (string, bool) { v, ok := env[name]; return v, ok }})
+		m, err := tr.NewMetrics(t.Context(), MetricsOptions{Env: func(name string) (string, bool) { v, ok := env[name]; return v, ok }})
 		if m != nil || err != nil {
 			t.Errorf("%v: metrics would be sent (%v)", env, err)
 		}
@@ -190,7 +190,7 @@ func TestVariablesThatKeepMetricsAtHome(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	_, err := tr.NewMetrics(t.Context(), nil, TracingOptions{Env: func(name string) (string, bool) {
+	_, err := tr.NewMetrics(t.Context(), MetricsOptions{Env: func(name string) (string, bool) {
 		v, ok := map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "http://x", "OTEL_EXPORTER_OTLP_PROTOCOL": "http/json"}[name]
 		return v, ok
 	}})
@@ -210,13 +210,13 @@ func TestACollectorThatIsSilentHoldsNothingUp(t *testing.T) {
 	env := setVariables(t, map[string]string{"OTEL_EXPORTER_OTLP_METRICS_ENDPOINT": "http://" + l.Addr().String(), "OTEL_METRIC_EXPORT_INTERVAL": "1"})
 	_, tr, _ := tracing(t, filepath.Join(t.TempDir(), "weir.db"), nil)
 	asked := make(chan struct{}, 1)
-	m, err := tr.NewMetrics(t.Context(), func() []Lane {
+	m, err := tr.NewMetrics(t.Context(), MetricsOptions{Env: env, Lanes: func() []Lane {
 		select {
 		case asked <- struct{}{}:
 		default:
 		}
 		return nil
-	}, TracingOptions{Env: env})
+	}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,9 +2,9 @@ package store
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
+	"net/url"
 	"os"
 	"strings"
 	"sync/atomic"
@@ -19,12 +19,14 @@ import (
 	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
 	resourcepb "go.opentelemetry.io/proto/otlp/resource/v1"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
+	"google.golang.org/protobuf/proto"
 
 	"weir/store/call"
 )
 
 const (
 	sendRows    = 512
+	sendBytes   = 2 << 20 // collectors take messages of 4 MiB, and one span is far smaller
 	sendTimeout = 10 * time.Second
 	firstRetry  = time.Second
 	longRetry   = 30 * time.Second
@@ -46,14 +48,45 @@ type Outbox struct {
 	wake    chan struct{}
 	stop    chan struct{}
 	done    chan struct{}
+	ctx     context.Context // ends when no more may be sent
 	cancel  context.CancelFunc
 	sent    atomic.Int64
 	failed  atomic.Int64
 	lastErr atomic.Pointer[error]
 }
 
+// What is asked after each batch, or whenever somebody looks. A database has many
+// processes and spans: none of it may read all spans, so there is an index.
+const (
+	countWaiting = `SELECT count(*) FROM export_cursor c JOIN spans s ON s.writer = c.writer
+		WHERE c.target = ? AND s.id > c.last_id AND s.sampled = 1`
+	writersToSend = `SELECT c.writer, w.pid, w.heartbeat_ns, w.ended_ns FROM export_cursor c JOIN writers w ON w.id = c.writer
+		WHERE c.target = ? AND (c.writer = ? OR c.last_id < (SELECT max(s.id) FROM spans s WHERE s.writer = c.writer AND s.sampled = 1)) ORDER BY c.writer`
+	deliveries = `SELECT c.target, sum(c.failed), max(c.failed_ns),
+		(SELECT e.error FROM export_cursor e WHERE e.target = c.target ORDER BY e.failed_ns DESC LIMIT 1),
+		sum((SELECT count(*) FROM spans s WHERE s.writer = c.writer AND s.sampled = 1 AND s.id <= c.last_id)),
+		sum((SELECT count(*) FROM spans s WHERE s.writer = c.writer AND s.sampled = 1 AND s.id > c.last_id))
+		FROM export_cursor c GROUP BY c.target ORDER BY c.target`
+)
+
 // newOutbox is nil where the environment configures no collector.
 func newOutbox(ctx context.Context, db *DB, r *Recorder, res *resource.Resource, o TracingOptions) (*Outbox, error) {
+	b, err := openOutbox(ctx, db, r.writer, res, o)
+	if b == nil || err != nil {
+		return nil, err
+	}
+	if _, err := db.write.ExecContext(ctx, "INSERT OR IGNORE INTO export_cursor (target, writer, last_id) VALUES (?, ?, (SELECT coalesce(max(id), 0) FROM spans))", b.target, r.writer); err != nil {
+		b.cancel()
+		return nil, fmt.Errorf("database %s: %w", db.Path, explain(err))
+	}
+	wrote := func(int64) { b.stir() }
+	r.wrote.Store(&wrote)
+	go b.run(b.ctx)
+	return b, nil
+}
+
+// openOutbox is an outbox that is ready to send, and does not do so by itself.
+func openOutbox(ctx context.Context, db *DB, writer int64, res *resource.Resource, o TracingOptions) (*Outbox, error) {
 	target, protocol := otlpTarget(o.Env, "TRACES")
 	if target == "" {
 		return nil, nil
@@ -69,24 +102,17 @@ func newOutbox(ctx context.Context, db *DB, r *Recorder, res *resource.Resource,
 	}
 	run, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	b := &Outbox{
-		db: db, target: target, writer: r.writer, client: client, log: o.Log, cancel: cancel,
+		db: db, target: target, writer: writer, client: client, log: o.Log, ctx: run, cancel: cancel,
 		resource: &resourcepb.Resource{Attributes: keyValues(res.Attributes())},
 		wake:     make(chan struct{}, 1), stop: make(chan struct{}), done: make(chan struct{}),
 	}
 	if b.log == nil {
 		b.log = slog.New(slog.DiscardHandler)
 	}
-	if _, err := db.write.ExecContext(ctx, "INSERT OR IGNORE INTO export_cursor (target, writer, last_id) VALUES (?, ?, (SELECT coalesce(max(id), 0) FROM spans))", target, r.writer); err != nil {
-		cancel()
-		return nil, fmt.Errorf("database %s: %w", db.Path, explain(err))
-	}
 	if err := client.Start(run); err != nil {
 		cancel()
 		return nil, fmt.Errorf("OTLP to %s: %w", target, err)
 	}
-	wrote := func(int64) { b.stir() }
-	r.wrote.Store(&wrote)
-	go b.run(run)
 	return b, nil
 }
 
@@ -108,9 +134,16 @@ func otlpTarget(env func(string) (string, bool), signal string) (target, protoco
 	if strings.EqualFold(get("OTEL_SDK_DISABLED"), "true") || get("OTEL_"+signal+"_EXPORTER") == "none" {
 		return "", ""
 	}
-	return get("OTEL_EXPORTER_OTLP_"+signal+"_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"),
-		get("OTEL_EXPORTER_OTLP_"+signal+"_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
+	target = get("OTEL_EXPORTER_OTLP_"+signal+"_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
+	if u, err := url.Parse(target); err == nil && u.User != nil {
+		u.User = nil // it may hold a password, and the target is stored and told
+		target = u.String()
+	}
+	return target, get("OTEL_EXPORTER_OTLP_"+signal+"_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
 }
+
+// Target is the collector's address.
+func (b *Outbox) Target() string { return b.target }
 
 // Sent is how many spans the collector took, Failed how many attempts to send
 // some it did not.
@@ -127,8 +160,7 @@ func (b *Outbox) Err() error {
 
 // Waiting is how many spans of the database are yet to be sent to the target.
 func (b *Outbox) Waiting(ctx context.Context) (n int64, err error) {
-	err = b.db.read.QueryRowContext(ctx, `SELECT count(*) FROM spans s JOIN export_cursor c ON c.writer = s.writer
-		WHERE c.target = ? AND s.id > c.last_id AND s.sampled = 1`, b.target).Scan(&n)
+	err = b.db.read.QueryRowContext(ctx, countWaiting, b.target).Scan(&n)
 	return n, err
 }
 
@@ -186,8 +218,7 @@ func (b *Outbox) sendAll(ctx context.Context) error {
 }
 
 func (b *Outbox) writers(ctx context.Context) ([]int64, error) {
-	rows, err := b.db.read.QueryContext(ctx, `SELECT c.writer, w.pid, w.heartbeat_ns, w.ended_ns FROM export_cursor c JOIN writers w ON w.id = c.writer
-		WHERE c.target = ? AND (c.writer = ? OR c.last_id < (SELECT max(id) FROM spans WHERE writer = c.writer)) ORDER BY c.writer`, b.target, b.writer)
+	rows, err := b.db.read.QueryContext(ctx, writersToSend, b.target, b.writer)
 	if err != nil {
 		return nil, err
 	}
@@ -213,37 +244,61 @@ func (b *Outbox) sendBatch(ctx context.Context, writer int64) (more bool, err er
 	if err := b.db.read.QueryRowContext(ctx, "SELECT last_id FROM export_cursor WHERE target = ? AND writer = ?", b.target, writer).Scan(&cursor); err != nil {
 		return false, err
 	}
-	last, n := cursor, 0
-	var batch []*tracepb.Span
-	for id, f := range b.db.spans(ctx, selectSpan+" WHERE s.id > ? AND s.writer = ? ORDER BY s.id LIMIT ?", cursor, writer, sendRows) {
-		if f.err != nil {
-			return false, f.err
+	last, more, err := b.send(ctx, writer, filter{}, cursor)
+	if err != nil {
+		if ctx.Err() == nil {
+			_, _ = b.db.write.ExecContext(ctx, "UPDATE export_cursor SET failed = failed + 1, failed_ns = ?, error = ? WHERE target = ? AND writer = ?",
+				time.Now().UnixNano(), call.Redact(err.Error()), b.target, writer) // err itself is told
 		}
-		last, n = id, n+1
-		if f.sampled {
-			batch = append(batch, span(f.call))
-		}
-	}
-	if n == 0 {
-		return false, nil
-	}
-	if len(batch) > 0 {
-		send, cancel := context.WithTimeout(ctx, sendTimeout)
-		defer cancel()
-		err := b.client.UploadTraces(send, []*tracepb.ResourceSpans{{
-			Resource:   b.resource,
-			ScopeSpans: []*tracepb.ScopeSpans{{Scope: &commonpb.InstrumentationScope{Name: "weir"}, Spans: batch}},
-		}})
-		// A collector that took a part must not be sent that part again.
-		if err != nil && !strings.Contains(err.Error(), "OTLP partial success") {
-			return false, err
-		}
-		b.sent.Add(int64(len(batch)))
-	}
-	if _, err := b.db.write.ExecContext(ctx, "UPDATE export_cursor SET last_id = ? WHERE target = ? AND writer = ?", last, b.target, writer); err != nil {
 		return false, err
 	}
-	return n == sendRows, nil
+	if last == cursor {
+		return false, nil
+	}
+	_, err = b.db.write.ExecContext(ctx, "UPDATE export_cursor SET last_id = ? WHERE target = ? AND writer = ?", last, b.target, writer)
+	return more, err
+}
+
+// send sends the first spans behind an id that a writer wrote and f lets pass,
+// as many as go in one message, and gives the id of the last one.
+func (b *Outbox) send(ctx context.Context, writer int64, f filter, behind int64) (last int64, more bool, err error) {
+	f.and("s.id > ?", behind)
+	f.and("s.writer = ?", writer)
+	last, n, size := behind, 0, 0
+	var batch []*tracepb.Span
+	for id, row := range b.db.spans(ctx, selectSpan+f.sql()+" ORDER BY s.id LIMIT ?", append(f.args, sendRows)...) {
+		if row.err != nil {
+			return 0, false, row.err
+		}
+		last, n = id, n+1
+		if row.sampled {
+			s := span(row.call)
+			batch = append(batch, s)
+			if size += proto.Size(s); size >= sendBytes {
+				more = true
+				break
+			}
+		}
+	}
+	if len(batch) == 0 {
+		return last, n == sendRows, nil
+	}
+	from, err := b.resourceOf(ctx, writer)
+	if err != nil {
+		return 0, false, err
+	}
+	sending, cancel := context.WithTimeout(ctx, sendTimeout)
+	defer cancel()
+	err = b.client.UploadTraces(sending, []*tracepb.ResourceSpans{{
+		Resource:   from,
+		ScopeSpans: []*tracepb.ScopeSpans{{Scope: &commonpb.InstrumentationScope{Name: "weir"}, Spans: batch}},
+	}})
+	// A collector that took a part must not be sent that part again.
+	if err != nil && !strings.Contains(err.Error(), "OTLP partial success") {
+		return 0, false, err
+	}
+	b.sent.Add(int64(len(batch)))
+	return last, more || n == sendRows, nil
 }
 
 // shutdown makes a last attempt, which ctx ends.
@@ -255,11 +310,7 @@ func (b *Outbox) shutdown(ctx context.Context) error {
 	}
 	b.cancel()
 	<-b.done
-	err := b.client.Stop(context.WithoutCancel(ctx))
-	if b.Err() != nil && !errors.Is(b.Err(), context.Canceled) {
-		b.log.Warn("spans were not sent and are kept for the next time", "target", b.target)
-	}
-	return err
+	return b.client.Stop(context.WithoutCancel(ctx))
 }
 
 // span is a call as OTLP has it.
@@ -267,7 +318,10 @@ func span(c *call.Call) *tracepb.Span {
 	s := &tracepb.Span{
 		TraceId: c.TraceID[:], SpanId: c.SpanID[:], Name: c.SpanName(), Kind: tracepb.Span_SPAN_KIND_CLIENT,
 		StartTimeUnixNano: uint64(c.Started().UnixNano()), EndTimeUnixNano: uint64(c.Done.Time().UnixNano()),
-		Attributes: keyValues(c.Attributes()), Flags: 1,
+		Attributes: keyValues(c.Attributes()), Flags: 1, TraceState: c.TraceState,
+	}
+	for _, e := range c.SpanEvents() {
+		s.Events = append(s.Events, &tracepb.Span_Event{Name: e.Name, TimeUnixNano: uint64(e.At.Time().UnixNano())})
 	}
 	if c.ParentSpan != [8]byte{} {
 		s.ParentSpanId = c.ParentSpan[:]

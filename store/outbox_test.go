@@ -2,14 +2,18 @@ package store
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net"
 	"net/http"
 	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	coltracepb "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/protobuf/proto"
@@ -23,6 +27,10 @@ type collector struct {
 	spans []*tracepb.Span
 	ill   bool
 	seen  int
+
+	largest int // message, in bytes
+
+	instances []string // each time that spans came, of whom
 }
 
 func (c *collector) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -35,11 +43,17 @@ func (c *collector) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.seen++
+	c.largest = max(c.largest, len(body))
 	if c.ill {
 		http.Error(w, "ill", http.StatusServiceUnavailable)
 		return
 	}
 	for _, rs := range req.ResourceSpans {
+		for _, kv := range rs.Resource.Attributes {
+			if kv.Key == "service.instance.id" {
+				c.instances = append(c.instances, kv.Value.GetStringValue())
+			}
+		}
 		for _, ss := range rs.ScopeSpans {
 			c.spans = append(c.spans, ss.Spans...)
 		}
@@ -136,6 +150,10 @@ func TestCollectorThatIsDownLosesNothing(t *testing.T) {
 	record(tr2, context.Background(), example(99))
 	await(t, "all spans to come", func() bool { return len(c.ids()) == 51 })
 	stop2()
+	slices.Sort(c.instances)
+	if who := slices.Compact(c.instances); len(who) != 2 || who[0] == "" {
+		t.Errorf("spans of two processes came as those of %q", who)
+	}
 }
 
 func TestIllCollectorIsTriedAgain(t *testing.T) {
@@ -149,6 +167,33 @@ func TestIllCollectorIsTriedAgain(t *testing.T) {
 	c.mu.Unlock()
 	await(t, "the span to come", func() bool { return len(c.ids()) == 1 })
 	stop()
+}
+
+// What a waterfall shows: the caller's trace goes on, with its state, and the
+// parts of the call are events.
+func TestSpanGoesOnInItsTraceAndShowsItsParts(t *testing.T) {
+	c := &collector{}
+	url, _ := listenOn(t, c, "127.0.0.1:0")
+	db, tr, stop := tracing(t, filepath.Join(t.TempDir(), "weir.db"), setEnv(t, url))
+	state, err := trace.ParseTraceState("a=b,c=d")
+	if err != nil {
+		t.Fatal(err)
+	}
+	parent := trace.NewSpanContext(trace.SpanContextConfig{TraceID: trace.TraceID{1}, SpanID: trace.SpanID{2}, TraceFlags: trace.FlagsSampled, TraceState: state, Remote: true})
+	record(tr, trace.ContextWithRemoteSpanContext(context.Background(), parent), example(0))
+	stop()
+	s := c.spans[0]
+	if s.TraceState != "a=b,c=d" || s.TraceId[0] != 1 || s.ParentSpanId[0] != 2 || all(t, db, "all")[0].TraceState != "a=b,c=d" {
+		t.Errorf("the span is %v", s)
+	}
+	got := map[string]uint64{}
+	for _, e := range s.Events {
+		got[e.Name] = e.TimeUnixNano - s.StartTimeUnixNano
+	}
+	want := map[string]uint64{"weir.queue": 100_000, "weir.connect": 200_000, "weir.send": 300_000, "weir.wait": 400_000, "weir.first_token": 40_000_000, "weir.last_token": 140_000_000}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("the events:\n%s", d)
+	}
 }
 
 func TestUnsampledCallsAreNotSent(t *testing.T) {
@@ -185,5 +230,33 @@ func TestVariablesThatKeepSpansAtHome(t *testing.T) {
 	}})
 	if err == nil || !contains(err.Error(), "want grpc or http/protobuf") {
 		t.Errorf("an unknown protocol: %v", err)
+	}
+}
+
+// Many processes leave many spans, and these are asked after each batch.
+func TestSendingReadsNoSpansButItsOwn(t *testing.T) {
+	db := openAt(t, filepath.Join(t.TempDir(), "weir.db"))
+	for _, query := range []string{countWaiting, writersToSend, deliveries, selectSpan + " WHERE s.id > 1 AND s.writer = 1 ORDER BY s.id LIMIT 10"} {
+		rows, err := db.read.Query("EXPLAIN QUERY PLAN "+query, make([]any, strings.Count(query, "?"))...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		asked := 0
+		for rows.Next() {
+			var id, parent, unused int
+			var step string
+			if err := rows.Scan(&id, &parent, &unused, &step); err != nil {
+				t.Fatal(err)
+			}
+			if words := strings.Fields(step); len(words) > 1 && words[1] == "s" {
+				asked++
+				if !strings.Contains(step, "INDEX spans_writer (writer=?") {
+					t.Errorf("%s\nreads other spans: %s", query, step)
+				}
+			}
+		}
+		if err := errors.Join(rows.Err(), rows.Close()); err != nil || asked == 0 {
+			t.Errorf("%s: %d steps look at spans, %v", query, asked, err)
+		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"go.opentelemetry.io/otel/attribute"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/trace"
 
 	"weir/store/call"
 )
@@ -34,6 +35,8 @@ type Recorder struct {
 	names  *names
 	// wrote is told the last id after each batch; nil when nobody listens.
 	wrote atomic.Pointer[func(lastID int64)]
+	// measure is shown each ended call once, by the writer; nil when nobody looks.
+	measure atomic.Pointer[func(*call.Call, trace.SpanContext)]
 
 	queue chan sdktrace.ReadOnlySpan
 
@@ -54,7 +57,14 @@ type openCall struct {
 	start time.Time
 	attrs []attribute.KeyValue
 	kept  bool // stands in the table; the writer's own
+	ended bool // its row is not written yet
 	lost  bool // it has ended, and its span found no room
+}
+
+// ended is a call that waits to be written.
+type ended struct {
+	span sdktrace.ReadOnlySpan
+	call *call.Call
 }
 
 // NewRecorder begins to record. version is weir's own, kept with the process.
@@ -114,14 +124,43 @@ func (r *Recorder) OnEnd(s sdktrace.ReadOnlySpan) {
 	r.ending.RLock()
 	defer r.ending.RUnlock()
 	r.waiting.Add(1)
-	if r.stopped || !r.enqueue(s) {
+	lost := r.stopped || !r.enqueue(s)
+	if lost {
 		r.lose(1)
-		r.mu.Lock()
-		if o := r.open[s.SpanContext().SpanID()]; o != nil {
-			o.lost = true
-		}
-		r.mu.Unlock()
 	}
+	r.mu.Lock()
+	if o := r.open[s.SpanContext().SpanID()]; o != nil {
+		o.ended, o.lost = true, lost
+	}
+	r.mu.Unlock()
+}
+
+// read takes a span apart, and shows its call to whoever measures calls.
+func (r *Recorder) read(s sdktrace.ReadOnlySpan) ended {
+	c, _ := call.FromSpan(s) // the queue holds no others
+	if measure := r.measure.Load(); measure != nil {
+		(*measure)(c, s.SpanContext())
+	}
+	return ended{s, c}
+}
+
+// underWay are the calls whose spans have begun and not ended, as far as their
+// beginning told of them.
+func (r *Recorder) underWay() []*call.Call {
+	r.mu.Lock()
+	open := make([]*openCall, 0, len(r.open))
+	for _, o := range r.open {
+		if !o.ended {
+			open = append(open, o)
+		}
+	}
+	r.mu.Unlock()
+	calls := make([]*call.Call, 0, len(open))
+	for _, o := range open {
+		c, _ := call.FromAttributes(o.attrs, o.start) // none else is open
+		calls = append(calls, c)
+	}
+	return calls
 }
 
 // enqueue finds room for a span; false when there was none even after a wait.
@@ -174,7 +213,7 @@ func (r *Recorder) Shutdown(ctx context.Context) error {
 func (r *Recorder) run() {
 	ticker := time.NewTicker(tick)
 	defer ticker.Stop()
-	var batch []sdktrace.ReadOnlySpan
+	var batch []ended
 	var due <-chan time.Time
 	beat := time.Now()
 	write := func() error {
@@ -197,7 +236,7 @@ func (r *Recorder) run() {
 		}
 		select {
 		case s := <-queue:
-			batch = append(batch, s)
+			batch = append(batch, r.read(s))
 			if len(batch) == 1 && due == nil {
 				due = time.After(batchWait)
 			}
@@ -227,11 +266,11 @@ func (r *Recorder) run() {
 }
 
 // take fills a batch from the queue without waiting.
-func (r *Recorder) take(batch []sdktrace.ReadOnlySpan) []sdktrace.ReadOnlySpan {
+func (r *Recorder) take(batch []ended) []ended {
 	for len(batch) < batchRows {
 		select {
 		case s := <-r.queue:
-			batch = append(batch, s)
+			batch = append(batch, r.read(s))
 		default:
 			return batch
 		}
@@ -240,7 +279,7 @@ func (r *Recorder) take(batch []sdktrace.ReadOnlySpan) []sdktrace.ReadOnlySpan {
 }
 
 // finish writes what is left. What cannot be written after some tries is lost.
-func (r *Recorder) finish(batch []sdktrace.ReadOnlySpan) {
+func (r *Recorder) finish(batch []ended) {
 	for tries := 0; ; {
 		batch = r.take(batch)
 		err := r.writeBatch(batch)
@@ -269,7 +308,7 @@ func (r *Recorder) anyOpen() bool {
 }
 
 // writeBatch writes ended calls and the calls in flight in one transaction.
-func (r *Recorder) writeBatch(batch []sdktrace.ReadOnlySpan) error {
+func (r *Recorder) writeBatch(batch []ended) error {
 	last, written, err := r.transaction(batch)
 	if r.note(err) != nil {
 		r.names.forget() // some of them may have been rolled back
@@ -286,7 +325,7 @@ func (r *Recorder) writeBatch(batch []sdktrace.ReadOnlySpan) error {
 
 // transaction writes what it can of a batch: a call that cannot be put into a
 // row, which no call should be, is left out, and does not stop the others.
-func (r *Recorder) transaction(batch []sdktrace.ReadOnlySpan) (last int64, written int, err error) {
+func (r *Recorder) transaction(batch []ended) (last int64, written int, err error) {
 	tx, err := r.db.write.Begin()
 	if err != nil {
 		return 0, 0, err
@@ -298,17 +337,16 @@ func (r *Recorder) transaction(batch []sdktrace.ReadOnlySpan) (last int64, writt
 			return 0, 0, err
 		}
 		defer insert.Close()
-		for _, s := range batch {
+		for _, e := range batch {
 			var stored error // of a name that had to be written
-			c, ok := call.FromSpan(s)
-			values, err := row(c, r.writer, s.SpanContext().IsSampled(), func(name string) (id int64, err error) {
+			values, err := row(e.call, r.writer, e.span.SpanContext().IsSampled(), func(name string) (id int64, err error) {
 				id, stored = r.names.id(tx, name)
 				return id, stored
 			})
 			if stored != nil {
 				return 0, 0, stored
 			}
-			if !ok || err != nil {
+			if err != nil {
 				continue
 			}
 			res, err := insert.Exec(values...)
@@ -339,14 +377,14 @@ func (r *Recorder) transaction(batch []sdktrace.ReadOnlySpan) (last int64, writt
 // leave it, those that were still open come in. A call that ends between two
 // ticks never stands there. settle takes the changes over once they are
 // committed.
-func (r *Recorder) inFlight(tx *sql.Tx, batch []sdktrace.ReadOnlySpan) (settle func(), err error) {
+func (r *Recorder) inFlight(tx *sql.Tx, batch []ended) (settle func(), err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	ended := make(map[[8]byte]bool, len(batch))
+	over := make(map[[8]byte]bool, len(batch))
 	var remove, insert *sql.Stmt // each is parsed once a batch, if at all
-	for _, s := range batch {
-		id := [8]byte(s.SpanContext().SpanID())
-		ended[id] = true
+	for _, e := range batch {
+		id := [8]byte(e.span.SpanContext().SpanID())
+		over[id] = true
 		if o := r.open[id]; o != nil && o.kept {
 			if remove == nil {
 				if remove, err = tx.Prepare("DELETE FROM in_flight WHERE span_id = ?"); err != nil {
@@ -365,10 +403,10 @@ func (r *Recorder) inFlight(tx *sql.Tx, batch []sdktrace.ReadOnlySpan) (settle f
 			if _, err := tx.Exec("DELETE FROM in_flight WHERE span_id = ?", id[:]); err != nil {
 				return nil, err
 			}
-			ended[id] = true
+			over[id] = true
 			continue
 		}
-		if o.kept || ended[id] || time.Since(o.start) < tick {
+		if o.kept || over[id] || time.Since(o.start) < tick {
 			continue
 		}
 		var properties object
@@ -394,7 +432,7 @@ func (r *Recorder) inFlight(tx *sql.Tx, batch []sdktrace.ReadOnlySpan) (settle f
 		for _, o := range kept {
 			o.kept = true
 		}
-		for id := range ended {
+		for id := range over {
 			delete(r.open, id)
 		}
 	}, nil

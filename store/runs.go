@@ -10,27 +10,33 @@ import (
 
 // Run is one run of the generator.
 type Run struct {
-	ID      string
-	Name    string // of the load model
-	Target  string // address that was sent to
-	Seed    uint64
-	Version string // of weir
-	Model   []byte // the load model's document; nil when a trace was played without one
-	Labels  map[string]string
+	ID      string            `json:"id"`
+	Name    string            `json:"name"`   // of the load model
+	Target  string            `json:"target"` // address that was sent to
+	Seed    uint64            `json:"seed"`
+	Version string            `json:"version"`         // of weir
+	Model   []byte            `json:"model,omitempty"` // the load model's document; nil when a trace was played without one
+	Labels  map[string]string `json:"labels,omitempty"`
 
-	Started time.Time
-	Ended   time.Time // zero while it runs, and when it never came to an end
-	Verdict string    // empty until it has ended
-	Reasons []string
-	Partial bool // it was broken off
+	Started time.Time `json:"started_at"`
+	Ended   time.Time `json:"ended_at,omitzero"` // zero while it runs, and when it never came to an end
+	Verdict string    `json:"verdict,omitempty"` // empty until it has ended
+	Reasons []string  `json:"reasons,omitempty"`
+	Partial bool      `json:"partial,omitempty"` // it was broken off
 
-	Planned, Sent, NotSent int
-	PlannedRate, SentRate  float64 // a second; 0: unknown
-	LagP50, LagP99, LagMax time.Duration
-	Scenarios              []string // ids, as the model lists them
+	Planned     int           `json:"planned"`
+	Sent        int           `json:"sent"`
+	NotSent     int           `json:"not_sent"`
+	PlannedRate float64       `json:"planned_per_s,omitzero"` // 0: unknown
+	SentRate    float64       `json:"sent_per_s,omitzero"`
+	LagP50      time.Duration `json:"lag_p50_ns"` // meaningless where none was sent, as the next two
+	LagP99      time.Duration `json:"lag_p99_ns"`
+	LagMax      time.Duration `json:"lag_max_ns"`
+	Scenarios   []string      `json:"scenarios,omitempty"` // ids, as the model lists them
 
-	Notes         []string // how to read its figures, a sentence each
-	Shard, Shards int      // the part of the plan that it sent, from 0, and of how many; 0 shards: all of it
+	Notes  []string `json:"notes,omitempty"`  // how to read its figures, a sentence each
+	Shard  int      `json:"shard,omitempty"`  // the part of the plan that it sent, from 0
+	Shards int      `json:"shards,omitempty"` // and of how many; 0: all of it
 }
 
 const runColumns = `id, name, target, seed, version, model, labels, started_ns, ended_ns, verdict, reasons, partial,

@@ -154,6 +154,11 @@ CREATE INDEX contents_until ON contents (until_ns) WHERE until_ns IS NOT NULL;
 ALTER TABLE runs ADD COLUMN notes TEXT NOT NULL DEFAULT '[]';
 ALTER TABLE runs ADD COLUMN shard INTEGER;
 ALTER TABLE runs ADD COLUMN shards INTEGER;
+`, `
+ALTER TABLE export_cursor ADD COLUMN failed INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE export_cursor ADD COLUMN failed_ns INTEGER;
+ALTER TABLE export_cursor ADD COLUMN error TEXT;
+CREATE INDEX spans_writer ON spans (writer, sampled);
 `}
 
 func newerSchema(version int) error {

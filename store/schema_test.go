@@ -89,8 +89,16 @@ func TestOlderFileIsBroughtUpToDate(t *testing.T) {
 			}
 		}
 		if from > 0 {
-			if _, err := db.Exec("INSERT INTO names (id, name) VALUES (7, 'kept')"); err != nil {
-				t.Fatal(err)
+			for _, insert := range []string{
+				"INSERT INTO names (id, name) VALUES (7, 'kept')",
+				"INSERT INTO writers (id, pid, started_ns, heartbeat_ns, version) VALUES (3, 1, 1, 1, 'older')",
+				"INSERT INTO export_cursor (target, writer, last_id) VALUES ('http://collector', 3, 9)",
+				`INSERT INTO runs (id, name, target, seed, version, labels, started_ns, verdict, reasons, partial, planned, sent, not_sent, scenarios)
+					VALUES ('7f', 'm', 't', '7', 'older', '{}', 1, 'valid', '[]', 0, 2, 2, 0, '[]')`,
+			} {
+				if _, err := db.Exec(insert); err != nil {
+					t.Fatal(err)
+				}
 			}
 		}
 		if _, err := db.Exec(fmt.Sprintf("PRAGMA user_version = %d", from)); err != nil {
@@ -104,6 +112,16 @@ func TestOlderFileIsBroughtUpToDate(t *testing.T) {
 		}
 		if err := now.read.QueryRow("SELECT count(*) FROM names WHERE name = 'kept'").Scan(&kept); err != nil || kept != min(from, 1) {
 			t.Errorf("from version %d: what stood in the file is gone: %d, %v", from, kept, err)
+		}
+		runs, err := now.Runs(context.Background(), "")
+		if err != nil || len(runs) != min(from, 1) {
+			t.Errorf("from version %d: %d runs, %v", from, len(runs), err)
+		}
+		sending, err := now.Deliveries(context.Background())
+		if err != nil || len(sending) != min(from, 1) {
+			t.Errorf("from version %d: %d collectors, %v", from, len(sending), err)
+		} else if from > 0 && sending[0] != (Delivery{Target: "http://collector"}) {
+			t.Errorf("from version %d: sending went as %+v", from, sending[0])
 		}
 		openAt(t, path) // a second time changes nothing
 	}

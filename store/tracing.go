@@ -37,15 +37,17 @@ func NewTracing(ctx context.Context, db *DB, o TracingOptions) (*Tracing, error)
 	if o.Env == nil {
 		o.Env = func(string) (string, bool) { return "", false }
 	}
-	res, err := resource.New(ctx,
-		resource.WithAttributes(attribute.String("service.name", "weir"), attribute.String("service.version", o.Version)),
-		resource.WithTelemetrySDK(), resource.WithHost(), resource.WithProcessPID(), resource.WithFromEnv())
-	if err != nil && !errors.Is(err, resource.ErrPartialResource) {
-		return nil, fmt.Errorf("OTEL_RESOURCE_ATTRIBUTES: %w", err)
-	}
 	recorder, err := NewRecorder(ctx, db, o.Version)
 	if err != nil {
 		return nil, err
+	}
+	who, err := db.writerOf(ctx, recorder.writer)
+	if err != nil {
+		return nil, errors.Join(err, recorder.Shutdown(ctx))
+	}
+	res, err := newResource(ctx, o, attribute.String(keyInstance, who.instance()))
+	if err != nil {
+		return nil, errors.Join(err, recorder.Shutdown(ctx))
 	}
 	t := &Tracing{Recorder: recorder, resource: res}
 	if t.Outbox, err = newOutbox(ctx, db, recorder, res, o); err != nil {
@@ -60,6 +62,19 @@ func NewTracing(ctx context.Context, db *DB, o TracingOptions) (*Tracing, error)
 			AttributePerEventCountLimit: 128, AttributePerLinkCountLimit: 128,
 		}))
 	return t, nil
+}
+
+// newResource says what the spans are of, by the conventions; what the OTEL_
+// variables say of it counts.
+func newResource(ctx context.Context, o TracingOptions, more ...attribute.KeyValue) (*resource.Resource, error) {
+	res, err := resource.New(ctx,
+		resource.WithAttributes(attribute.String("service.name", "weir"), attribute.String(keyVersion, o.Version)),
+		resource.WithAttributes(more...),
+		resource.WithTelemetrySDK(), resource.WithHost(), resource.WithProcessPID(), resource.WithFromEnv())
+	if err != nil && !errors.Is(err, resource.ErrPartialResource) {
+		return nil, fmt.Errorf("OTEL_RESOURCE_ATTRIBUTES: %w", err)
+	}
+	return res, nil
 }
 
 // Shutdown writes all that has ended, and then sends what it can until ctx

@@ -48,6 +48,7 @@ key, no network.`,
 	fl.StringVar(&f.db, "db", "", "database file (default: weir.db in the user's data folder)")
 	fl.BoolVar(&f.json, "json", false, "print the report as JSON")
 	f.limits.add(fl)
+	a.telemetry.add(fl)
 	return c
 }
 

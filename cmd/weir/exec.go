@@ -70,6 +70,7 @@ provider's own.`,
 	f.impair.add(fl)
 	fl.BoolVarP(&f.quiet, "quiet", "q", false, "say nothing beside the command")
 	f.limits.add(fl)
+	a.telemetry.add(fl)
 	return c
 }
 

@@ -56,8 +56,9 @@ var allowed = map[string]map[string]string{
 		"generator/corpus":    "prompts",
 		"store/call":          "measures with the proxy's ruler",
 	},
-	"examples/agents":     {},
-	"examples/quickstart": {},
+	"examples/agents":        {},
+	"examples/observability": {},
+	"examples/quickstart":    {},
 }
 
 type listed struct {

@@ -107,6 +107,7 @@ off.`,
 	fl.BoolVar(&f.dryRun, "dry-run", false, "say what would be sent, as weir plan does, and send nothing")
 	fl.BoolVar(&f.noPreflight, "no-preflight", false, "leave out the small request that proves address, key, model and streaming first")
 	fl.BoolVar(&f.json, "json", false, "print the report as JSON")
+	a.telemetry.add(fl)
 	return c
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net"
 	"net/url"
 	"os"
@@ -40,6 +39,7 @@ type proxyFlags struct {
 	keep           keepFlags
 	limits         laneFlags
 	usage          usageMode
+	propagate      propagateFlags
 	impair         impairFlags
 	verbose        bool
 }
@@ -89,6 +89,10 @@ lognormal(500ms,2s) by its median and 99th percentile.
 	f.impair.add(fl)
 	f.keep.add(fl)
 	f.usage.add(fl)
+	f.propagate.add(fl)
+	a.telemetry.add(fl)
+	fl.StringVar(&a.telemetry.admin, "admin", "", "address of a port for Prometheus, as 127.0.0.1:9484: /metrics and /healthz (default: none); where others can reach it, they need the client token")
+	fl.BoolVar(&a.telemetry.native, "native-histograms", false, "have Prometheus's native histograms in /metrics, which only a Prometheus that was started with them reads")
 	fl.BoolVarP(&f.verbose, "verbose", "v", false, "say more of what happens")
 	return c
 }
@@ -202,6 +206,9 @@ func (a *app) runProxy(ctx context.Context, f proxyFlags) error {
 	if err := f.keep.check(); err != nil {
 		return err
 	}
+	if err := f.propagate.check(); err != nil {
+		return err
+	}
 	if err := f.usage.check(); err != nil {
 		return err
 	}
@@ -222,10 +229,16 @@ func (a *app) runProxy(ctx context.Context, f proxyFlags) error {
 	if err != nil {
 		return err
 	}
-	l, err := listen(f.listen, f.allowRemote)
+	l, err := listen("listen", f.listen, f.allowRemote)
 	if err != nil {
 		return err
 	}
+	admin, err := a.openAdmin(f.allowRemote)
+	if err != nil {
+		l.Close()
+		return err
+	}
+	defer admin.close()
 	if err := errors.Join(f.checkLoop(l.Addr(), upstreams), a.checkRing(ctx, l.Addr(), upstreams)); err != nil {
 		l.Close()
 		return err
@@ -244,13 +257,15 @@ func (a *app) runProxy(ctx context.Context, f proxyFlags) error {
 	p := s.proxy(upstreams)
 	p.Keep = kept.seam
 	p.InjectUsage = f.usage == usageInject
+	p.Propagate, p.BaggageLabels = f.propagate.propagation, f.propagate.baggage
 	p.Forward = forward
 	p.ClientToken, p.Log, p.Scenario = token, a.logger(f.verbose), f.scenario
 	p.HoldBody, p.MaxHeaderBytes = int64(f.holdBody)<<20, f.maxHeader<<10
 	if book.file != "" {
 		p.Match = book.match
 	}
-	a.banner(s, l.Addr(), p, f.clientTokenEnv, book)
+	admin.serve(s.metrics, token)
+	a.banner(s, l.Addr(), p, f.clientTokenEnv, book, admin)
 	control, err := a.serveControl(s.status(l.Addr(), p), p, book, s.tracing.Provider.ForceFlush)
 	if err != nil {
 		fmt.Fprintf(a.err, "! weir tag, limit, lanes and exec will not find this proxy: %v\n", err)
@@ -346,7 +361,7 @@ func short(err error) error {
 }
 
 // banner says where weir listens, and how to point tools at it.
-func (a *app) banner(s *stack, at net.Addr, p *proxy.Proxy, tokenEnv string, book *rulebook) {
+func (a *app) banner(s *stack, at net.Addr, p *proxy.Proxy, tokenEnv string, book *rulebook, admin *admin) {
 	upstreams, host := p.Upstreams, at.String()
 	fmt.Fprintf(a.out, "weir listens on http://%s\n", host)
 	if reachable(at) != host { // everywhere, which is no address to send to
@@ -374,7 +389,7 @@ func (a *app) banner(s *stack, at net.Addr, p *proxy.Proxy, tokenEnv string, boo
 		}
 		fmt.Fprintln(a.out, line)
 	}
-	fmt.Fprintf(a.out, "  records in %s\n", s.path())
+	fmt.Fprintf(a.out, "  records in %s\n%s", s.path(), admin.line())
 	for _, limit := range ruleLines(book.shaper.Rules()) {
 		fmt.Fprintf(a.out, "  lane %s\n", limit)
 	}
@@ -401,15 +416,6 @@ func (a *app) banner(s *stack, at net.Addr, p *proxy.Proxy, tokenEnv string, boo
 	}
 	fmt.Fprintln(a.out)
 	fmt.Fprintln(a.err, "next: weir calls --follow"+s.dbFlag()+"   (Ctrl-C stops)")
-}
-
-// logger writes what the operator should know to stderr.
-func (a *app) logger(verbose bool) *slog.Logger {
-	level := slog.LevelWarn
-	if verbose {
-		level = slog.LevelDebug
-	}
-	return slog.New(slog.NewTextHandler(a.err, &slog.HandlerOptions{Level: level}))
 }
 
 // readable says what keeps a file from being read.

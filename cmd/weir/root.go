@@ -21,6 +21,8 @@ type app struct {
 
 	color string // --color: auto, always, never
 
+	telemetry telemetry // of commands that record
+
 	impair *shaper.Impairer // of the proxies that the command serves; nil: none
 }
 
@@ -59,7 +61,7 @@ all of it on.`,
 		return usagef("--color %s: want auto, always or never", a.color)
 	}
 	root.AddCommand(a.demoCommand(), a.proxyCommand(), a.simCommand(), a.planCommand(), a.loadCommand(),
-		a.execCommand(), a.tagCommand(), a.limitCommand(), a.lanesCommand(), a.caCommand(), a.doctorCommand(), a.reportCommand(), a.callsCommand(), a.mergeCommand(), a.versionCommand())
+		a.execCommand(), a.tagCommand(), a.limitCommand(), a.lanesCommand(), a.caCommand(), a.doctorCommand(), a.reportCommand(), a.callsCommand(), a.exportCommand(), a.importCommand(), a.mergeCommand(), a.versionCommand())
 	root.InitDefaultCompletionCmd()
 	root.InitDefaultHelpCmd()
 	nameVariables(root)

@@ -51,7 +51,7 @@ func TestScripts(t *testing.T) {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"freeport": freePort, "waitport": waitPort, "shape": shape, "exits": exits, "soon": soon, "samerun": sameRun, "atonce": eachAtOnce,
-			"sparse": sparse, "waitrun": waitRun, "waitproxy": waitProxy, "newestcall": newestCall, "waitfor": waitFor, "smalldisk": smallDisk, "readonlydisk": readOnlyDisk,
+			"sparse": sparse, "waitrun": waitRun, "waitproxy": waitProxy, "newestcall": newestCall, "waitfor": waitFor, "get": get, "post": post, "scraped": scraped, "smalldisk": smallDisk, "readonlydisk": readOnlyDisk,
 		},
 	})
 }

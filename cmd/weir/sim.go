@@ -141,7 +141,7 @@ func (a *app) runSim(ctx context.Context, f simFlags, fl *pflag.FlagSet) error {
 	if err != nil {
 		return err
 	}
-	l, err := listen(f.listen, f.allowRemote)
+	l, err := listen("listen", f.listen, f.allowRemote)
 	if err != nil {
 		return err
 	}

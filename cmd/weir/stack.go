@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"go.opentelemetry.io/otel/trace"
@@ -17,6 +18,7 @@ import (
 	"weir/proxy"
 	"weir/shaper"
 	"weir/store"
+	"weir/store/call"
 	"weir/store/report"
 )
 
@@ -31,6 +33,7 @@ type stack struct {
 	db      *store.DB
 	tracing *store.Tracing
 	metrics *store.Metrics
+	logs    *store.Logs
 	tracer  trace.Tracer
 	shaper  *shaper.Shaper // of the proxies that record here
 	flag    string         // --db as it was given
@@ -64,8 +67,17 @@ func (a *app) openStack(ctx context.Context, path string, shape *shaper.Shaper) 
 	if s.tracing, err = store.NewTracing(ctx, s.db, options); err != nil {
 		return nil, errors.Join(err, s.db.Close())
 	}
-	if s.metrics, err = s.tracing.NewMetrics(ctx, func() []store.Lane { return laneStates(s.shaper) }, options); err != nil {
+	if s.metrics, err = s.tracing.NewMetrics(ctx, store.MetricsOptions{
+		Env: a.env, Log: options.Log, Lanes: func() []store.Lane { return laneStates(s.shaper) },
+		Profiles: a.telemetry.profiles, Scraped: a.telemetry.admin != "", NativeHistograms: a.telemetry.native,
+	}); err != nil {
 		return nil, errors.Join(err, s.close())
+	}
+	if s.logs, err = s.tracing.NewLogs(ctx, options); err != nil {
+		return nil, errors.Join(err, s.close())
+	}
+	if s.logs != nil {
+		a.telemetry.sent = s.logs.Handler
 	}
 	s.tracer = s.tracing.Provider.Tracer("weir")
 	return s, nil
@@ -108,8 +120,12 @@ func (s *stack) close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), sendOnFor)
 	defer cancel()
 	var errs []error
+	_ = s.tracing.Provider.ForceFlush(ctx) // the last calls are counted; a failure is told below
 	told := make(chan error, 1)
-	go func() { told <- s.metrics.Shutdown(ctx) }()
+	go func() {
+		_ = s.logs.Shutdown(ctx) // what was not taken was told of, and stands on stderr
+		told <- s.metrics.Shutdown(ctx)
+	}()
 	err := s.tracing.Shutdown(ctx)
 	if untold := <-told; untold != nil {
 		fmt.Fprintf(s.a.err, "! the last metrics were not sent: %v; OTEL_METRICS_EXPORTER=none keeps them at home\n", untold)
@@ -122,12 +138,32 @@ func (s *stack) close() error {
 	}
 	if lost := recorder.Lost(); lost > 0 {
 		errs = append(errs, fmt.Errorf("%d calls could not be written and are lost: %w", lost, orUnknown(recorder.Err())))
-	} else if err != nil && recorder.Err() == nil {
-		fmt.Fprintf(s.a.err, "! not everything was sent to the collector: %v; it is in %s and goes out the next time\n", err, s.db.Path)
-	} else if err != nil {
+	} else if err != nil && recorder.Err() != nil {
 		errs = append(errs, err)
 	}
+	s.tellUnsent(err)
 	return errors.Join(append(errs, s.db.Close())...)
+}
+
+// tellUnsent says how many spans the collector did not take; err is how sending
+// them ended.
+func (s *stack) tellUnsent(err error) {
+	outbox := s.tracing.Outbox
+	if outbox == nil {
+		return
+	}
+	waiting, counted := outbox.Waiting(context.Background())
+	if waiting == 0 && err == nil && counted == nil {
+		return
+	}
+	if failed := outbox.Err(); failed != nil {
+		err = failed
+	}
+	because := ""
+	if err = errors.Join(err, counted); err != nil {
+		because = " (" + strings.Join(strings.Fields(call.Redact(err.Error())), " ") + ")"
+	}
+	fmt.Fprintf(s.a.err, "! %d spans wait for the collector at %s%s; weir export --otlp%s sends them, or the next weir that records for it\n", waiting, outbox.Target(), because, s.dbFlag())
 }
 
 func orUnknown(err error) error {

@@ -1,6 +1,7 @@
 package loadmodel
 
 import (
+	"bytes"
 	"cmp"
 	"container/heap"
 	"encoding/json"
@@ -23,10 +24,18 @@ import (
 type span struct {
 	ID         string          `json:"span_id"`
 	IDOTLP     string          `json:"spanId"`
+	Trace      string          `json:"trace_id"`
+	TraceOTLP  string          `json:"traceId"`
 	Parent     string          `json:"parent_span_id"`
 	ParentOTLP string          `json:"parentSpanId"`
+	State      string          `json:"trace_state"`
+	StateOTLP  string          `json:"traceState"`
 	Start      json.RawMessage `json:"start_time"`
 	StartOTLP  json.RawMessage `json:"startTimeUnixNano"`
+	End        json.RawMessage `json:"end_time"`
+	EndOTLP    json.RawMessage `json:"endTimeUnixNano"`
+	Name       string          `json:"name"`
+	Status     json.RawMessage `json:"status"`
 	Attributes attributes      `json:"attributes"`
 }
 
@@ -34,22 +43,50 @@ type span struct {
 type attributes map[string]any
 
 // UnmarshalJSON reads an object of values, or OTLP's list of keys and values.
+// Numbers are json.Number.
 func (a *attributes) UnmarshalJSON(b []byte) error {
 	*a = attributes{}
 	if len(b) > 0 && b[0] != '[' {
-		return json.Unmarshal(b, (*map[string]any)(a))
+		return decodeNumbers(b, (*map[string]any)(a))
 	}
 	var list []struct {
 		Key   string         `json:"key"`
 		Value map[string]any `json:"value"`
 	}
-	if err := json.Unmarshal(b, &list); err != nil {
+	if err := decodeNumbers(b, &list); err != nil {
 		return err
 	}
 	for _, pair := range list {
-		for _, value := range pair.Value { // one, called after its type
-			(*a)[pair.Key] = value
+		(*a)[pair.Key] = otlpValue(pair.Value)
+	}
+	return nil
+}
+
+func decodeNumbers(b []byte, into any) error {
+	d := json.NewDecoder(bytes.NewReader(b))
+	d.UseNumber()
+	return d.Decode(into)
+}
+
+// otlpValue is a value as OTLP's JSON has it: an object of one member, called
+// after its type.
+func otlpValue(of map[string]any) any {
+	for kind, value := range of {
+		text, isText := value.(string)
+		list, _ := value.(map[string]any)
+		switch {
+		case kind == "intValue" && isText:
+			return json.Number(text)
+		case kind == "arrayValue":
+			elements, _ := list["values"].([]any)
+			values := make([]any, 0, len(elements))
+			for _, e := range elements {
+				one, _ := e.(map[string]any)
+				values = append(values, otlpValue(one))
+			}
+			return values
 		}
+		return value
 	}
 	return nil
 }
@@ -68,9 +105,10 @@ func (a attributes) text(keys ...string) string {
 func (a attributes) tokens(keys ...string) (int, bool) {
 	for _, key := range keys {
 		switch v := a[key].(type) {
-		case float64:
-			return int(v), v >= 0 && v <= math.MaxInt32
-		case string: // OTLP writes integers so
+		case json.Number:
+			f, err := v.Float64()
+			return int(f), err == nil && f >= 0 && f <= math.MaxInt32
+		case string:
 			n, err := strconv.Atoi(v)
 			return n, err == nil && tokenCount(n)
 		}
@@ -78,11 +116,13 @@ func (a attributes) tokens(keys ...string) (int, bool) {
 	return 0, false
 }
 
-// start reads when the span began: a time as text, or nanoseconds.
-func (s *span) start() (time.Duration, bool) {
-	raw := s.Start
+// start reads when the span began.
+func (s *span) start() (time.Duration, bool) { return instant(s.Start, s.StartOTLP) }
+
+// instant reads the first moment that is there: a time as text, or nanoseconds.
+func instant(raw, otlp json.RawMessage) (time.Duration, bool) {
 	if len(raw) == 0 {
-		raw = s.StartOTLP
+		raw = otlp
 	}
 	var text string
 	if json.Unmarshal(raw, &text) != nil {
@@ -145,8 +185,9 @@ func (t *Trace) beginsWithSpans() bool {
 
 // spanReader walks through documents of spans without holding one.
 type spanReader struct {
-	d    *json.Decoder
-	each func(*span) bool
+	d      *json.Decoder
+	each   func(*span) bool
+	beside func(key string, value json.RawMessage) // nil: nobody asks for the rest
 }
 
 var errEnough = errors.New("no more is wanted")
@@ -177,7 +218,9 @@ func (r *spanReader) object() error {
 			err = r.list(r.object)
 		default:
 			var other json.RawMessage
-			err = r.d.Decode(&other)
+			if err = r.d.Decode(&other); err == nil && r.beside != nil {
+				r.beside(fmt.Sprint(key), other)
+			}
 		}
 		if err != nil {
 			return err

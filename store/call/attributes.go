@@ -126,6 +126,9 @@ func FromSpan(s sdktrace.ReadOnlySpan) (c *Call, ok bool) {
 	c.TraceID = s.SpanContext().TraceID()
 	c.SpanID = s.SpanContext().SpanID()
 	c.ParentSpan = s.Parent().SpanID()
+	if state := s.SpanContext().TraceState(); state.Len() > 0 {
+		c.TraceState = state.String()
+	}
 	return c, ok
 }
 

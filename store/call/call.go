@@ -79,8 +79,9 @@ type Side string
 
 // The sides.
 const (
-	Proxy  Side = "proxy"
-	Client Side = "client" // weir's own generator
+	Proxy    Side = "proxy"
+	Client   Side = "client" // weir's own generator
+	Imported Side = "import" // another program, whose spans were read
 )
 
 // Purposes of what is recorded beside the calls that ask for an answer.
@@ -95,6 +96,7 @@ type Call struct {
 	TraceID    [16]byte
 	SpanID     [8]byte
 	ParentSpan [8]byte
+	TraceState string // the caller's, which goes on with its trace
 	Side       Side
 
 	// Where it belongs.

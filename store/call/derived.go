@@ -29,7 +29,7 @@ const (
 )
 
 func (c *Call) appendFigures(list []attribute.KeyValue) []attribute.KeyValue {
-	if d, ok := between(c.sentCut(), c.FirstEvent.Received); ok && c.Streamed {
+	if d, ok := c.FirstChunk(); ok {
 		list = append(list, keyFirstChunk.Float64(d.Seconds()))
 	}
 	if n := c.Request.Choices; n.Known && n.N != 1 {

@@ -84,6 +84,15 @@ func between(from, to Instant) (time.Duration, bool) {
 	return time.Duration(to - from), true
 }
 
+// FirstChunk is the time from the request's end to the first event of a stream,
+// of any kind: no first token. ok is false where nothing was streamed.
+func (c *Call) FirstChunk() (d time.Duration, ok bool) {
+	if !c.Streamed {
+		return 0, false
+	}
+	return between(c.sentCut(), c.FirstEvent.Received)
+}
+
 // TTFTUpstream is first_token.received − sent: the model's and the network's
 // share. ok is false when there was no first token, or when the end of the
 // request was not seen. Sent is cut at the first response byte.
@@ -95,9 +104,10 @@ func (c *Call) TTFTUpstream() (d time.Duration, ok bool) {
 }
 
 // TTFTFelt is first_token.delivered − arrived: what the caller felt. For the
-// generator's own calls it is first_token.received − arrived.
+// generator's own calls, and for those of others that were imported, it is
+// first_token.received − arrived: they were measured where they were made.
 func (c *Call) TTFTFelt() (d time.Duration, ok bool) {
-	if c.Side == Client {
+	if c.Side == Client || c.Side == Imported {
 		return between(c.Arrived, c.FirstToken.Received)
 	}
 	return between(c.Arrived, c.FirstToken.Delivered)
@@ -160,4 +170,17 @@ func (c *Call) generates() bool { return c.Operation == "" || c.Operation.Genera
 // same operation for none.
 func (c *Call) WantsAnswer() bool {
 	return c.generates() && c.Purpose != PurposePrewarm && c.Purpose != PurposeConnection
+}
+
+// Overhead is what weir itself added to the first token of a call that passed
+// it: from the body's end to the leave of a shaper that did not hold the call,
+// and from the first token's arrival to its delivery, a slow client's time
+// included. ok is false where a part is unknown, or the call had to wait.
+func (c *Call) Overhead() (d time.Duration, ok bool) {
+	before, ok := c.Queued()
+	after, delivered := between(c.FirstToken.Received, c.FirstToken.Delivered)
+	if !ok || !delivered || c.QueuePosition > 0 || c.Injected > 0 {
+		return 0, false
+	}
+	return before + after, true
 }

@@ -15,6 +15,13 @@ const (
 	keyScenario  = "weir.scenario"
 	keyOperation = "gen_ai.operation.name"
 	keyModel     = "gen_ai.request.model"
+	keyProvider  = "gen_ai.provider.name"
+	keyHost      = "server.address"
+	keyPort      = "server.port"
+	keyAPI       = "weir.api"
+	keyUpstream  = "weir.upstream"
+	keyOutcome   = "weir.outcome"
+	keyErrorType = "error.type"
 )
 
 // fields are all properties of a call, by the GenAI semantic conventions where
@@ -25,12 +32,12 @@ var fields = concat(startFields, endFields)
 var startFields = []field{
 	stringField(keySide, func(c *Call) *Side { return &c.Side }),
 	stringField(keyOperation, func(c *Call) *wire.Operation { return &c.Operation }),
-	stringField("gen_ai.provider.name", func(c *Call) *string { return &c.Provider }),
+	stringField(keyProvider, func(c *Call) *string { return &c.Provider }),
 	stringField(keyModel, func(c *Call) *string { return &c.Request.Model }),
-	stringField("server.address", func(c *Call) *string { return &c.Host }),
-	intField("server.port", func(c *Call) *int { return &c.Port }),
-	stringField("weir.api", func(c *Call) *wire.API { return &c.API }),
-	stringField("weir.upstream", func(c *Call) *string { return &c.Upstream }),
+	stringField(keyHost, func(c *Call) *string { return &c.Host }),
+	intField(keyPort, func(c *Call) *int { return &c.Port }),
+	stringField(keyAPI, func(c *Call) *wire.API { return &c.API }),
+	stringField(keyUpstream, func(c *Call) *string { return &c.Upstream }),
 	stringField("weir.run", func(c *Call) *string { return &c.Run }),
 	stringField(keyScenario, func(c *Call) *string { return &c.Scenario }),
 	stringField("gen_ai.conversation.id", func(c *Call) *string { return &c.Session }),
@@ -45,6 +52,7 @@ var startFields = []field{
 }
 
 var endFields = concat([]field{
+	stringField("weir.trace_state", func(c *Call) *string { return &c.TraceState }),
 	stringField("weir.scenario.from", func(c *Call) *string { return &c.ScenarioFrom }),
 	stringField("weir.client.version", func(c *Call) *string { return &c.ClientVersion }),
 	stringField("http.request.method", func(c *Call) *string { return &c.Method }),
@@ -138,9 +146,9 @@ var endFields = concat([]field{
 	boolField("weir.coalesced", func(c *Call) *bool { return &c.Gaps.Coalesced }),
 	timelineField,
 
-	stringField("weir.outcome", func(c *Call) *Outcome { return &c.Outcome }),
+	stringField(keyOutcome, func(c *Call) *Outcome { return &c.Outcome }),
 	stringField("weir.no_first_token", func(c *Call) *Absence { return &c.NoFirstToken }),
-	stringField("error.type", func(c *Call) *string { return &c.ErrorType }),
+	stringField(keyErrorType, func(c *Call) *string { return &c.ErrorType }),
 	stringField("weir.error.message", func(c *Call) *string { return &c.ErrorMessage }),
 	stringField("weir.error.body", func(c *Call) *string { return &c.ErrorBody }),
 	durationField("weir.retry_after", func(c *Call) *time.Duration { return &c.RetryAfter }),

@@ -1,0 +1,191 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"weir/store"
+	"weir/store/report"
+)
+
+// exportFlags are the flags of weir export.
+type exportFlags struct {
+	db     string
+	format string
+	out    string
+	otlp   bool
+	since  string
+	status bool
+}
+
+func (a *app) exportCommand() *cobra.Command {
+	var f exportFlags
+	c := &cobra.Command{
+		Use:   "export [SELECTION…]",
+		Short: "Write calls for other tools, or send their spans to a collector",
+		Long: `Writes the calls that a selection names, last unless it is given. The formats
+are described in store/report/EXPORT.md:
+  otel-json  OpenTelemetry spans with all attributes, which weir import reads
+  jsonl      a line of JSON a call, as weir calls --json
+  csv        a line a call
+  vllm       as the result of vLLM's benchmark of a server
+  aiperf     as AIPerf's aggregated result
+  guidellm   as GuideLLM's benchmarks
+
+With --otlp it sends spans to the collector that OTEL_EXPORTER_OTLP_ENDPOINT
+names, by the other OTEL_ variables: those that could not be sent when they were
+recorded. With a selection or --since all its spans go, sent before or not: a
+collector may have been killed with what it had taken, or have been named by
+nobody. They have the ids that they had.
+` + store.SelectionHelp(),
+		Example: `  weir export run:7f3a --format vllm -o result.json
+  weir export since:1h --format otel-json > spans.json
+  weir export --otlp
+  weir export --otlp --since 1h
+  weir export --status`,
+		Args: wantArgs(0, -1, ""),
+		RunE: func(c *cobra.Command, args []string) error { return a.runExport(c.Context(), args, f) },
+	}
+	fl := c.Flags()
+	fl.StringVar(&f.db, "db", "", "database file (default: weir.db in the user's data folder)")
+	fl.StringVar(&f.format, "format", "", strings.Join(report.Formats, ", ")+" (default otel-json)")
+	fl.StringVarP(&f.out, "out", "o", "", "file to write (default: standard output)")
+	fl.BoolVar(&f.otlp, "otlp", false, "send to a collector instead")
+	fl.StringVar(&f.since, "since", "", "calls of that time, as 1h; short for since:1h")
+	fl.BoolVar(&f.status, "status", false, "how many spans each collector was sent, and how many wait for it")
+	onceOnly(fl, "otlp", "since", "out", "status")
+	return c
+}
+
+func (a *app) runExport(ctx context.Context, words []string, f exportFlags) error {
+	switch {
+	case f.status && (f.otlp || f.since != "" || len(words) > 0 || f.format != "" || f.out != ""):
+		return usagef("export: --status is of all that waits; leave out everything but --db")
+	case f.otlp && (f.format != "" || f.out != ""):
+		return usagef("export: --otlp sends spans and writes no file; leave out --format and --out")
+	case f.format != "" && !slices.Contains(report.Formats, f.format):
+		return usagef("--format %s: want %s", f.format, strings.Join(report.Formats, ", "))
+	}
+	if f.since != "" {
+		words = append(slices.Clone(words), "since:"+f.since)
+	}
+	selection, err := parseSelection(words)
+	if err != nil {
+		return err
+	}
+	if f.otlp {
+		var of *store.Selection
+		if len(words) > 0 {
+			of = &selection
+		}
+		return a.exportOTLP(ctx, of, f)
+	}
+	db, err := a.openToRead(ctx, f.db)
+	if err != nil {
+		return err
+	}
+	if f.status {
+		err = a.exportStatus(ctx, db, f)
+	} else {
+		err = a.exportFile(ctx, db, selection, f)
+	}
+	return errors.Join(err, db.Close())
+}
+
+// exportFile writes the calls of a selection.
+func (a *app) exportFile(ctx context.Context, db *store.DB, selection store.Selection, f exportFlags) (err error) {
+	if f.format == "" {
+		f.format = report.Formats[0]
+	}
+	w := a.out
+	if f.out != "" {
+		// Private, as the database is: labels, sessions and errors are in it.
+		file, err := os.OpenFile(f.out, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+		if err != nil {
+			return usagef("--out %s: %w", f.out, err)
+		}
+		defer func() { err = errors.Join(err, file.Close()) }()
+		w = file
+	}
+	n, err := report.Export(w, f.format, db.Calls(ctx, selection, store.Order{By: "oldest"}),
+		func(id string) ([]store.Run, error) { return db.Runs(ctx, id) })
+	if err != nil {
+		return err
+	}
+	if n == 0 {
+		fmt.Fprintf(a.err, "no calls in %s for %s\n", db.Path, selection)
+		fmt.Fprintf(a.err, "next: weir export all%s, or weir demo to make some\n", dbFlag(f.db))
+		return nil
+	}
+	if f.out != "" {
+		fmt.Fprintf(a.err, "%d calls in %s\n", n, f.out)
+		if f.format == "otel-json" {
+			fmt.Fprintf(a.err, "next: weir import %s --db other.db\n", f.out)
+		}
+	}
+	return nil
+}
+
+// exportOTLP sends what waits, and a selection if there is one.
+func (a *app) exportOTLP(ctx context.Context, of *store.Selection, f exportFlags) error {
+	path := f.db
+	if path == "" {
+		var err error
+		if path, err = store.DefaultPath(a.env); err != nil {
+			return usage(err)
+		}
+	}
+	if _, err := os.Stat(path); err != nil { // or it would be made
+		_, err = a.openToRead(ctx, f.db)
+		return err
+	}
+	db, err := store.Open(ctx, path, store.Options{})
+	if err != nil {
+		return usage(err)
+	}
+	release, _ := buildVersion()
+	n, err := store.Resend(ctx, db, of, store.TracingOptions{Version: release, Env: a.env})
+	if errors.Is(err, store.ErrNoCollector) {
+		err = usage(err)
+	}
+	if err != nil && n > 0 {
+		fmt.Fprintf(a.err, "! %d spans were sent before it failed\n", n)
+	}
+	if err == nil {
+		fmt.Fprintf(a.out, "%d spans sent\n", n)
+		fmt.Fprintf(a.err, "next: weir export --status%s\n", dbFlag(f.db))
+	}
+	return errors.Join(err, db.Close())
+}
+
+// exportStatus says how far each collector was sent what was recorded for it.
+func (a *app) exportStatus(ctx context.Context, db *store.DB, f exportFlags) error {
+	all, err := db.Deliveries(ctx)
+	if err != nil {
+		return err
+	}
+	if len(all) == 0 {
+		fmt.Fprintf(a.err, "no calls in %s were recorded for a collector\nnext: set OTEL_EXPORTER_OTLP_ENDPOINT for weir proxy, or weir export --otlp --since 1h%s\n", db.Path, dbFlag(f.db))
+		return nil
+	}
+	fmt.Fprintln(a.out, "collector\tsent_spans\twaiting_spans\tfailed_attempts\tlast_failure_at\tlast_error")
+	waiting := false
+	for _, d := range all {
+		at := ""
+		if !d.FailedAt.IsZero() {
+			at = d.FailedAt.UTC().Format("2006-01-02T15:04:05Z")
+		}
+		fmt.Fprintf(a.out, "%s\t%d\t%d\t%d\t%s\t%s\n", d.Target, d.Sent, d.Waiting, d.Failed, at, strings.Join(strings.Fields(d.Err), " "))
+		waiting = waiting || d.Waiting > 0
+	}
+	if waiting {
+		fmt.Fprintf(a.err, "next: weir export --otlp%s   (sends what waits, with OTEL_EXPORTER_OTLP_ENDPOINT as it was)\n", dbFlag(f.db))
+	}
+	return nil
+}

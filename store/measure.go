@@ -1,0 +1,211 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/trace"
+
+	"weir/store/call"
+)
+
+const keyPart = "weir.part"
+
+// callMetrics are the metrics of calls, the proxy's and the generator's: those
+// of the GenAI conventions, and weir's own. The recorder shows it each ended
+// call, beside the streams. Latencies are of calls that went well, that were no
+// warm-up, and that weir did not make worse on purpose.
+type callMetrics struct {
+	labels *seriesLabels
+	genAI  []*genAI
+
+	calls                        metric.Int64Counter
+	ttftFelt, ttftUpstream, tpot metric.Float64Histogram
+	queued, gap, overhead        metric.Float64Histogram
+	stalls                       metric.Int64Counter
+	stalled, parts               metric.Float64Counter
+	inFlight                     metric.Int64ObservableUpDownCounter
+	written, lost, sent, failed  metric.Int64ObservableCounter
+	waiting                      metric.Int64ObservableUpDownCounter
+	cpu                          metric.Float64ObservableCounter
+	recorder                     *Recorder
+	outbox                       *Outbox // nil: nothing is sent on
+}
+
+// newCallMetrics makes the instruments.
+func newCallMetrics(meter metric.Meter, t *Tracing, profiles []string) (*callMetrics, error) {
+	m := &callMetrics{labels: newSeriesLabels(), recorder: t.Recorder, outbox: t.Outbox}
+	var errs []error
+	seconds := func(to *metric.Float64Histogram, name, what string, bounds []float64) {
+		h, err := meter.Float64Histogram(name, metric.WithUnit("s"), metric.WithDescription(what), metric.WithExplicitBucketBoundaries(bounds...))
+		*to, errs = h, append(errs, err)
+	}
+	count := func(to *metric.Int64Counter, name, unit, what string) {
+		c, err := meter.Int64Counter(name, metric.WithUnit(unit), metric.WithDescription(what))
+		*to, errs = c, append(errs, err)
+	}
+	sum := func(to *metric.Float64Counter, name, what string) {
+		c, err := meter.Float64Counter(name, metric.WithUnit("s"), metric.WithDescription(what))
+		*to, errs = c, append(errs, err)
+	}
+	observed := func(to *metric.Int64ObservableCounter, name, unit, what string) {
+		c, err := meter.Int64ObservableCounter(name, metric.WithUnit(unit), metric.WithDescription(what))
+		*to, errs = c, append(errs, err)
+	}
+	for _, profile := range profiles {
+		g, err := newGenAI(meter, profile)
+		m.genAI, errs = append(m.genAI, g), append(errs, err)
+	}
+	count(&m.calls, "weir.calls", "{call}", "Calls that ended, by how they did.")
+	seconds(&m.ttftFelt, "weir.ttft.felt", "From the call's arrival to its first token's delivery: what the caller felt.", secondBuckets())
+	seconds(&m.ttftUpstream, "weir.ttft.upstream", "From the request's end to its first token: the model's and the network's share.", secondBuckets())
+	seconds(&m.tpot, "weir.tpot", "Time per output token after the first, by the provider's usage.", doubled(0.001, 2, 14))
+	seconds(&m.queued, "weir.queue.duration", "How long weir held calls before it let them go.", secondBuckets())
+	seconds(&m.gap, "weir.stream.chunk_gap", "Between events with output; an event may hold many tokens.", doubled(0.001, 2, 17))
+	seconds(&m.overhead, "weir.overhead.duration", "What weir added to the first token: its work on a request that had not to wait, and on the first token.", doubled(0.000_05, 2, 16))
+	count(&m.stalls, "weir.stream.stalls", "{stall}", "Gaps between events with output above the threshold.")
+	sum(&m.stalled, "weir.stream.stalled.time", "The sum of such gaps.")
+	sum(&m.parts, "weir.call.time", "Where the time of calls went, by the parts of their account.")
+	observed(&m.written, "weir.spans.written", "{span}", "Spans in the database.")
+	observed(&m.lost, "weir.spans.lost", "{span}", "Spans that could not be written and never will be.")
+	observed(&m.sent, "weir.otlp.spans.sent", "{span}", "Spans that the collector took.")
+	observed(&m.failed, "weir.otlp.attempts.failed", "{attempt}", "Attempts to send spans that the collector did not take; they are tried again.")
+	var err error
+	m.inFlight, err = meter.Int64ObservableUpDownCounter("weir.calls.in_flight", metric.WithUnit("{call}"), metric.WithDescription("Calls that have begun and not ended."))
+	errs = append(errs, err)
+	m.waiting, err = meter.Int64ObservableUpDownCounter("weir.spans.waiting", metric.WithUnit("{span}"), metric.WithDescription("Spans that are not written yet."))
+	errs = append(errs, err)
+	m.cpu, err = meter.Float64ObservableCounter("process.cpu.time", metric.WithUnit("s"), metric.WithDescription("What the process of weir used of its cores."))
+	errs = append(errs, err)
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	if _, err := meter.RegisterCallback(m.observe, m.inFlight, m.written, m.lost, m.sent, m.failed, m.waiting, m.cpu); err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+// observe tells how things stand.
+func (m *callMetrics) observe(_ context.Context, to metric.Observer) error {
+	underWay := m.labels.each() // a series that was told of does not vanish
+	for _, c := range m.recorder.underWay() {
+		if c.Purpose != call.PurposeConnection {
+			underWay[m.labels.of(c, false)]++
+		}
+	}
+	for s, n := range underWay {
+		to.ObserveInt64(m.inFlight, n, s.plain)
+	}
+	to.ObserveInt64(m.written, m.recorder.Written())
+	to.ObserveInt64(m.lost, m.recorder.Lost())
+	to.ObserveInt64(m.waiting, m.recorder.Waiting())
+	if m.outbox != nil {
+		to.ObserveInt64(m.sent, m.outbox.Sent())
+		to.ObserveInt64(m.failed, m.outbox.Failed())
+	}
+	if used, ok := cpuTime(); ok {
+		to.ObserveFloat64(m.cpu, used.Seconds())
+	}
+	return nil
+}
+
+// record counts an ended call. The exemplars that a histogram keeps lead to its
+// span.
+func (m *callMetrics) record(c *call.Call, span trace.SpanContext) {
+	if !c.WantsAnswer() {
+		return
+	}
+	ctx := trace.ContextWithSpanContext(context.Background(), span)
+	s := m.labels.of(c, c.Status >= 200 && c.Status < 300)
+	m.calls.Add(ctx, 1, s.with(call.OutcomeAttribute(c.Outcome)))
+	failure := m.labels.failure(c)
+	for _, g := range m.genAI {
+		g.tokens(ctx, c, failure, s.with)
+	}
+	if c.WarmUp || len(c.Impaired) > 0 {
+		return
+	}
+	if d, ok := c.Duration(); ok {
+		of := s.with(failure...)
+		for _, g := range m.genAI {
+			g.duration.Record(ctx, d.Seconds(), of)
+		}
+	}
+	if c.Outcome == call.OK {
+		m.recordLatency(ctx, c, s)
+	}
+}
+
+// recordLatency takes down the times of a call that went well.
+func (m *callMetrics) recordLatency(ctx context.Context, c *call.Call, s *series) {
+	into := func(h metric.Float64Histogram, d time.Duration, ok bool) {
+		if ok {
+			h.Record(ctx, d.Seconds(), s.record...)
+		}
+	}
+	d, ok := c.FirstChunk()
+	for _, g := range m.genAI {
+		into(g.firstChunk, d, ok)
+	}
+	d, ok = c.TTFTFelt()
+	into(m.ttftFelt, d, ok)
+	d, ok = c.TTFTUpstream()
+	into(m.ttftUpstream, d, ok)
+	d, ok = c.TPOT()
+	into(m.tpot, d, ok)
+	if c.Side == call.Proxy {
+		d, ok = c.Queued()
+		into(m.queued, d, ok)
+		d, ok = c.Overhead()
+		into(m.overhead, d, ok)
+	}
+	if p, ok := c.Account(); ok {
+		for _, part := range [...]struct {
+			name string
+			took time.Duration
+		}{
+			{"read", p.Read}, {"queue", p.Queue}, {"attempts", p.Attempts}, {"connect", p.Connect},
+			{"send", p.Send}, {"wait", p.Wait}, {"generate", p.Generate}, {"tail", p.Tail},
+		} {
+			if part.took > 0 {
+				m.parts.Add(ctx, part.took.Seconds(), s.with(attribute.String(keyPart, part.name)))
+			}
+		}
+	}
+	if c.Gaps.N > 0 { // there are series of 0, which a first stall can be told from
+		m.stalls.Add(ctx, int64(c.Gaps.Stalls), s.plain)
+		m.stalled.Add(ctx, c.Gaps.Stalled.Seconds(), s.plain)
+	}
+	m.recordGaps(ctx, c, s)
+}
+
+// recordGaps takes down the time between the events of a stream. Only the
+// longest gap leads to the span: of a thousand one looks at that.
+func (m *callMetrics) recordGaps(ctx context.Context, c *call.Call, s *series) {
+	plain := context.Background()
+	var last, token time.Duration
+	first, firstToken := true, true
+	for e := range c.Timeline.Events() {
+		if !first {
+			for _, g := range m.genAI {
+				g.perChunk.Record(plain, (e.After - last).Seconds(), s.events...)
+			}
+		}
+		first, last = false, e.After
+		if e.Output == 0 {
+			continue
+		}
+		if gap := e.After - token; !firstToken && gap > 0 { // what came in one read has no time between
+			at := plain
+			if gap == c.Gaps.Longest {
+				at = ctx
+			}
+			m.gap.Record(at, gap.Seconds(), s.events...)
+		}
+		firstToken, token = false, e.After
+	}
+}
