@@ -101,8 +101,7 @@ func (o *onsets) add(c *call.Call) {
 	if c.Side != call.Proxy || c.Operation != "" && !c.Operation.Generates() || !c.Done.Reached() {
 		return
 	}
-	at, own := sentAt(c), len(c.Impaired) == 0 // what weir made up is no word of the endpoint's
-	again := own && c.Refusals > 0 && c.Admitted.Reached()
+	at, again := sentAt(c), c.Refusals > 0 && c.Admitted.Reached()
 	first := at
 	if again {
 		first = c.Admitted // then its first attempt was sent
@@ -127,10 +126,9 @@ func (o *onsets) add(c *call.Call) {
 		o.push(event{at: c.Admitted, what: refused, of: e, answers: c.Refusals, until: until, status: statusOf(c.HoldReason)})
 	}
 	switch {
-	case !at.Reached(), c.Outcome == call.Refused, c.Refusals > 0 && !c.Again.Reached(), !own && c.Attempts == 0:
-		// What was sent was refused, and it was not sent again; or weir answered
-		// in the endpoint's place.
-	case own && c.RefusedForLoad():
+	case !at.Reached(), c.Outcome == call.Refused, c.Refusals > 0 && !c.Again.Reached(), answeredByWeir(c):
+		// What was sent was refused, and it was not sent again; or it was not sent.
+	case c.RefusedForLoad():
 		o.push(event{at: at, what: refused, of: e, answers: 1, until: at, status: c.Status})
 	default:
 		o.load(e, c, at)
@@ -164,6 +162,11 @@ func (o *onsets) load(e *endpoint, c *call.Call, at call.Instant) {
 	o.push(event{at: from, what: generating, of: e, rate: rate})
 	o.push(event{at: to, what: generated, of: e, rate: rate})
 }
+
+// answeredByWeir says whether an impairment answered in the endpoint's place:
+// that is no word of the endpoint's. One that the endpoint itself refused is,
+// whatever else was meant for it.
+func answeredByWeir(c *call.Call) bool { return len(c.Impaired) > 0 && c.Attempts == 0 }
 
 // sentAt is when the request was at the endpoint: out, or answered before that.
 func sentAt(c *call.Call) call.Instant {

@@ -22,6 +22,7 @@ func load(at, took, input, output int) *call.Call {
 	sent := call.Instant(at) * millisecond
 	end := sent + call.Instant(took)*millisecond
 	c.Arrived, c.Body, c.Admitted, c.Connected, c.Sent, c.Headers = sent, sent, sent, sent, sent, sent
+	c.Attempts = 1
 	c.FirstToken = call.Mark{Received: sent, Delivered: sent}
 	c.LastToken, c.Done = call.Mark{Received: end, Delivered: end}, end
 	c.Usage = wire.Usage{Input: wire.N(int64(input)), Output: wire.N(int64(output))}
@@ -102,7 +103,7 @@ func TestWhatIsNoRefusalOfTheEndpoint(t *testing.T) {
 	own.Outcome = call.Refused
 	own.Sent, own.Headers = 0, 0
 	impaired := turnedAway(20_000, 429)
-	impaired.Impaired = []string{"429"}
+	impaired.Impaired, impaired.Attempts = []string{"429"}, 0
 	credit := turnedAway(20_000, 429)
 	credit.ErrorMessage = "insufficient_quota"
 	failed := turnedAway(20_000, 500)
@@ -114,6 +115,24 @@ func TestWhatIsNoRefusalOfTheEndpoint(t *testing.T) {
 		}
 		if e.Passed.Calls.V < 10 {
 			t.Errorf("%s: only %v calls a second passed", sentence, e.Passed.Calls)
+		}
+	}
+}
+
+// What was meant for a call, and befell it or not, takes nothing from what the
+// endpoint said of it.
+func TestTheEndpointsRefusalsOfImpairedCallsCount(t *testing.T) {
+	refused := turnedAway(20_000, 429)
+	refused.Impaired = []string{call.NotApplied("first_token+800ms", "status 429")}
+	throttled := turnedAway(20_000, 429)
+	throttled.Impaired = []string{"bandwidth=1000"}
+	again := load(21_000, 1000, 100, 60)
+	again.Refusals, again.HoldReason, again.Impaired = 1, "429", []string{"first_token+800ms"}
+	again.Admitted, again.Again = 20_000*millisecond, 20_900*millisecond
+	for sentence, c := range map[string]*call.Call{"not applied": refused, "the answer slowed": throttled, "sent again, and then impaired": again} {
+		e := endpointOf(t, append(steady(10, 30), c)...)
+		if e.Refusals != 1 || e.Onset == nil || e.Onset.Status != 429 || e.Onset.After != N(19) {
+			t.Errorf("%s: onset %+v after %d refusals", sentence, e.Onset, e.Refusals)
 		}
 	}
 }
