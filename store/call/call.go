@@ -178,7 +178,7 @@ type Shaping struct {
 	Held           time.Duration // of the time in the queue: while the endpoint's word held the lane
 	HoldReason     string        // what that word was: "429", "529", "requests used up"
 	Refusals       int           // answers that refused the call, after which weir sent it again
-	Impaired       []string      // what was made worse on purpose, as "first_token+800ms"; such a call is no measure of the endpoint
+	Impaired       []string      // what was made worse on purpose, as "first_token+800ms", what could not be applied included; see Worsened
 }
 
 // Instants are the moments of a call, in the order of the account.

@@ -166,7 +166,7 @@ func (o *onsets) load(e *endpoint, c *call.Call, at call.Instant) {
 // answeredByWeir says whether an impairment answered in the endpoint's place:
 // that is no word of the endpoint's. One that the endpoint itself refused is,
 // whatever else was meant for it.
-func answeredByWeir(c *call.Call) bool { return len(c.Impaired) > 0 && c.Attempts == 0 }
+func answeredByWeir(c *call.Call) bool { return c.Worsened() && c.Attempts == 0 }
 
 // sentAt is when the request was at the endpoint: out, or answered before that.
 func sentAt(c *call.Call) call.Instant {
