@@ -100,12 +100,12 @@ func (a *app) runLanes(ctx context.Context, f lanesCommandFlags) error {
 		case !tty:
 			laneRows(a.out, said)
 		default:
-			shown.columns, _ = terminal(a.out)               // it may have been made wider
-			lines := laneLines(said, shown.columns-1, f.all) // live keeps the last column free
+			shown.columns, _ = terminal(a.out) // as wide as it is by now
+			view := laneView{columns: shown.columns - 1, all: f.all}
 			if f.follow {
-				lines = atMost(lines, terminalRows(a.out)-1)
+				view.lines = terminalRows(a.out) - 1
 			}
-			shown.draw(lines)
+			shown.draw(laneLines(said, view))
 		}
 		if err != nil || !f.follow {
 			return err

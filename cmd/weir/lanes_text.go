@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -23,7 +24,8 @@ type laneColumn struct {
 // laneState is a lane at a moment.
 type laneState struct {
 	shaper.LaneState
-	at time.Time
+	kind laneKind
+	at   time.Time
 }
 
 var laneColumns = []laneColumn{
@@ -41,6 +43,17 @@ var laneColumns = []laneColumn{
 	{report.Column{Over: "calls", Head: "refused"}, 3, func(l laneState) string { return strconv.FormatInt(l.Refused, 10) }},
 	{report.Column{Over: "calls", Head: "left"}, 8, func(l laneState) string { return strconv.FormatInt(l.Left, 10) }},
 	{report.Column{Over: "calls", Head: "429"}, 5, func(l laneState) string { return strconv.FormatInt(l.EndpointRefused, 10) }},
+}
+
+// calm is 0 for a lane that is not to be missed, and more for others.
+func (l laneState) calm() int {
+	switch {
+	case l.kind == namedLane || l.Waiting > 0 || l.HeldMS > 0:
+		return 0
+	case l.InFlight > 0:
+		return 1
+	}
+	return 2
 }
 
 func (l laneState) flying() string {
@@ -85,34 +98,79 @@ func (l laneState) tokensLeft() string {
 	return strconv.FormatFloat(*l.TokensLeft, 'f', 0, 64)
 }
 
-// laneLines is the table for people, in lines of at most so many columns where
-// that is possible at all; empty without a lane. Columns that do not fit or have
-// nothing in them are left out, and so are idle lanes of those that come with
-// their calls, unless all are asked for.
-func laneLines(said lanesSaid, columns int, all bool) []string {
+// laneView is how much of the lanes is shown to people.
+type laneView struct {
+	columns int  // that a line may take
+	lines   int  // that there may be; 0: as many as it takes
+	all     bool // each idle lane too
+}
+
+// laneLines is the table for people; empty without a lane. What a rule names
+// comes first, then endpoints, then the lanes of each. Columns that do not fit or
+// have nothing in them are left out; so are idle lanes of those that come with
+// their calls, and of the others those from which nobody waits, where there are
+// too many.
+func laneLines(said lanesSaid, v laneView) []string {
+	kindOf := laneKinds(said.Limits)
 	var lanes []laneState
-	var idle []shaper.LaneState
-	comes := comingLanes(said.Limits)
+	idle := 0
 	for _, l := range said.Lanes {
-		if !all && l.InFlight == 0 && l.Waiting == 0 && l.PerS < 0.05 && l.HeldMS <= 0 && comes(l) {
-			idle = append(idle, l)
+		kind := kindOf(l)
+		if !v.all && kind != namedLane && l.InFlight == 0 && l.Waiting == 0 && l.HeldMS <= 0 {
+			idle++
 			continue
 		}
-		lanes = append(lanes, laneState{l, said.At})
+		lanes = append(lanes, laneState{l, kind, said.At})
 	}
-	var lines []string
+	slices.SortStableFunc(lanes, func(a, b laneState) int { return cmp.Compare(a.kind, b.kind) })
+	more := 0
+	const around = 3 // two lines of heads and the one below
+	if room := max(v.lines-around, 1); v.lines > 0 && len(lanes) > room {
+		lanes, more = leastCalm(lanes, room), len(lanes)-room
+	}
+	var lines, left []string
 	if len(lanes) > 0 {
-		lines = laneTable(lanes, columns)
+		lines = laneTable(lanes, v.columns)
 	}
-	if n := len(idle); n > 0 {
-		lines = append(lines, fmt.Sprintf("+ %d idle: weir lanes --all", n))
+	if more > 0 {
+		left = append(left, fmt.Sprintf("%d more", more))
+	}
+	if idle > 0 {
+		left = append(left, fmt.Sprintf("%d idle", idle))
+	}
+	if len(left) > 0 {
+		lines = append(lines, "+ "+strings.Join(left, ", ")+": weir lanes --all")
 	}
 	return lines
 }
 
-// comingLanes gives what says of a lane that it came with a call and goes when
-// it is idle: one of a rule with each, or an endpoint's.
-func comingLanes(limits []string) func(shaper.LaneState) bool {
+// leastCalm gives so many lanes that are not to be missed, in their order.
+func leastCalm(lanes []laneState, room int) []laneState {
+	places := make([]int, len(lanes))
+	for i := range places {
+		places[i] = i
+	}
+	slices.SortStableFunc(places, func(a, b int) int { return cmp.Compare(lanes[a].calm(), lanes[b].calm()) })
+	places = places[:room]
+	slices.Sort(places)
+	kept := make([]laneState, room)
+	for i, place := range places {
+		kept[i] = lanes[place]
+	}
+	return kept
+}
+
+// laneKind says where a lane comes from, in the order in which lanes are shown.
+type laneKind int
+
+const (
+	namedLane    laneKind = iota // by a rule
+	endpointLane                 // by the endpoint of a call
+	eachLane                     // by a rule with each, for a call
+)
+
+// laneKinds gives what tells the kind of a lane under these rules.
+func laneKinds(limits []string) func(shaper.LaneState) laneKind {
 	named := map[string]bool{}
 	var each []*regexp.Regexp // of a name and its limit
 	for _, text := range limits {
@@ -128,9 +186,14 @@ func comingLanes(limits []string) func(shaper.LaneState) bool {
 		name := strings.ReplaceAll(regexp.QuoteMeta(who), value, "=.+ ")
 		each = append(each, regexp.MustCompile("^"+name+regexp.QuoteMeta(rule.Limit.String())+"$"))
 	}
-	return func(l shaper.LaneState) bool {
-		is := func(of *regexp.Regexp) bool { return of.MatchString(l.Name + " " + l.Limit) }
-		return l.Limit == "" || !named[l.Name] && slices.ContainsFunc(each, is)
+	return func(l shaper.LaneState) laneKind {
+		switch {
+		case l.Limit == "":
+			return endpointLane
+		case !named[l.Name] && slices.ContainsFunc(each, func(of *regexp.Regexp) bool { return of.MatchString(l.Name + " " + l.Limit) }):
+			return eachLane
+		}
+		return namedLane
 	}
 }
 
@@ -207,12 +270,4 @@ func waited(ms float64) string {
 		return d.Round(time.Millisecond).String()
 	}
 	return d.Round(100 * time.Millisecond).String()
-}
-
-// atMost keeps as many lines as a screen has.
-func atMost(lines []string, most int) []string {
-	if most < 3 || len(lines) <= most {
-		return lines
-	}
-	return append(lines[:most-1:most-1], fmt.Sprintf("… and %d more lines: weir lanes", len(lines)-most+1))
 }
