@@ -7,6 +7,9 @@ import (
 	"strings"
 )
 
+// Prompts that are not farther from their planned tokens are as planned.
+const negligible = 0.02
+
 // Notes say what a reader must know of a run to read its figures rightly, a
 // sentence each.
 func (r *Result) Notes() []string {
@@ -34,6 +37,9 @@ func (r *Result) Notes() []string {
 		say("%d connections were set up, p50 %s, p99 %s, at most %s: it is in no TTFT from the end of the send", c.N, round(c.P50), round(c.P99), round(c.Max))
 	}
 	for _, l := range r.Learned {
+		if l.Off <= negligible {
+			continue
+		}
 		list = append(list, l.note(r.RunID))
 	}
 	return list

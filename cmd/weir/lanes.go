@@ -1,13 +1,11 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -34,6 +32,7 @@ type lanesSaid struct {
 type lanesCommandFlags struct {
 	which
 	follow bool
+	all    bool
 	json   bool
 }
 
@@ -43,9 +42,11 @@ func (a *app) lanesCommand() *cobra.Command {
 		Use:   "lanes",
 		Short: "Show who waits for what in a running proxy",
 		Long: `Shows the lanes of a running proxy: how many calls are in flight and how many
-wait, what they wait for, and what came of all that came. A lane called "endpoint
-…" is limited by nothing but what the endpoint itself says. A pipe gets
-tab-separated rows with a head.`,
+wait, what bounds them, until when the endpoint's word holds them, and what came
+of all that came. A lane called "endpoint …" is limited by nothing but what the
+endpoint itself says. A wide terminal shows more than a narrow one; idle lanes of
+those that come with their calls, as by session=each, are only counted. A pipe
+gets tab-separated rows of all, with a head.`,
 		Example: `  weir lanes
   weir lanes --follow
   weir lanes --json`,
@@ -54,6 +55,7 @@ tab-separated rows with a head.`,
 	}
 	fl := c.Flags()
 	fl.BoolVarP(&f.follow, "follow", "f", false, "go on every second, until Ctrl-C or the proxy's end")
+	fl.BoolVarP(&f.all, "all", "a", false, "on a terminal: each idle lane too")
 	fl.BoolVar(&f.json, "json", false, "as JSON, the contract of shaper/LANES.md; with --follow a line each time")
 	f.which.add(fl)
 	return c
@@ -67,8 +69,8 @@ func (a *app) runLanes(ctx context.Context, f lanesCommandFlags) error {
 	if err != nil {
 		return err
 	}
-	columns, tty := terminal(a.out)
-	shown := &live{w: a.out, columns: columns}
+	_, tty := terminal(a.out)
+	shown := &live{w: a.out}
 	if !f.json && !tty {
 		fmt.Fprintln(a.out, lanesHead)
 	}
@@ -97,12 +99,13 @@ func (a *app) runLanes(ctx context.Context, f lanesCommandFlags) error {
 			err = writeJSON(a.out, said, f.follow)
 		case !tty:
 			laneRows(a.out, said)
-		case f.follow:
-			shown.draw(atMost(laneLines(said), terminalRows(a.out)-1))
 		default:
-			for _, line := range laneLines(said) {
-				fmt.Fprintln(a.out, line)
+			shown.columns, _ = terminal(a.out) // as wide as it is by now
+			view := laneView{columns: shown.columns - 1, all: f.all}
+			if f.follow {
+				view.lines = terminalRows(a.out) - 1
 			}
+			shown.draw(laneLines(said, view))
 		}
 		if err != nil || !f.follow {
 			return err
@@ -122,74 +125,6 @@ func writeJSON(w io.Writer, v any, line bool) error {
 		e.SetIndent("", "  ")
 	}
 	return e.Encode(v)
-}
-
-// laneLines is the table for people; empty without a lane. Columns in which
-// nothing stands are left out.
-func laneLines(said lanesSaid) []string {
-	if len(said.Lanes) == 0 {
-		return nil
-	}
-	columns := []report.Column{
-		{Head: "lane", Left: true}, {Head: "limit", Left: true}, {Head: "in flight"}, {Head: "waiting"}, {Head: "oldest"}, {Head: "admitted/s"},
-		{Head: "waits for", Left: true}, {Head: "held", Left: true}, {Head: "tokens left"},
-		{Over: "calls", Head: "admitted"}, {Over: "calls", Head: "refused"}, {Over: "calls", Head: "left"}, {Over: "calls", Head: "429"},
-	}
-	var rows [][]string
-	for _, l := range said.Lanes {
-		inFlight, oldest, held, left := strconv.Itoa(l.InFlight), "–", "–", "–"
-		if l.MostInFlight != nil {
-			inFlight += " of " + strconv.Itoa(*l.MostInFlight)
-		}
-		if l.Waiting > 0 {
-			oldest = waited(l.OldestMS)
-		}
-		if l.HeldMS > 0 {
-			held = strings.TrimSpace(waited(l.HeldMS) + " " + l.HoldReason)
-		}
-		if l.TokensLeft != nil {
-			left = strconv.FormatFloat(*l.TokensLeft, 'f', 0, 64)
-		}
-		rows = append(rows, []string{
-			l.Name, orDash(l.Limit), inFlight, strconv.Itoa(l.Waiting), oldest, strconv.FormatFloat(l.PerS, 'f', 1, 64), orDash(l.Full), held, left,
-			strconv.FormatInt(l.Admitted, 10), strconv.FormatInt(l.Refused, 10), strconv.FormatInt(l.Left, 10), strconv.FormatInt(l.EndpointRefused, 10),
-		})
-	}
-	for i := len(columns) - 1; i >= 0; i-- {
-		if !slices.ContainsFunc(rows, func(row []string) bool { return row[i] != "–" }) {
-			columns = slices.Delete(columns, i, i+1)
-			for r := range rows {
-				rows[r] = slices.Delete(rows[r], i, i+1)
-			}
-		}
-	}
-	var b bytes.Buffer
-	report.Table(&b, columns, rows)
-	return strings.Split(strings.TrimRight(b.String(), "\n"), "\n")
-}
-
-func orDash(text string) string {
-	if text == "" {
-		return "–"
-	}
-	return text
-}
-
-// waited writes milliseconds as people read them.
-func waited(ms float64) string {
-	d := time.Duration(ms * float64(time.Millisecond))
-	if d < time.Second {
-		return d.Round(time.Millisecond).String()
-	}
-	return d.Round(100 * time.Millisecond).String()
-}
-
-// atMost keeps as many lines as a screen has.
-func atMost(lines []string, most int) []string {
-	if most < 3 || len(lines) <= most {
-		return lines
-	}
-	return append(lines[:most-1:most-1], fmt.Sprintf("… and %d more; weir lanes shows all", len(lines)-most+1))
 }
 
 // lanesHead is the head of laneRows.

@@ -26,14 +26,36 @@ func someLanes() lanesSaid {
 	}
 }
 
+// A narrow terminal has what matters most, and a wide one all.
 func TestLanesAreDrawnForPeople(t *testing.T) {
-	const want = `                                                                                                                                                 calls
-lane                   limit                   in flight  waiting  oldest  admitted/s  waits for  held                   tokens left  admitted  refused  left  429
-all                    rps=10                         12      340     34s        10.0  requests   –                                –      1200        8     2    3
-scenario=长上下文检索  tpm=5000 concurrency=5     4 of 5        1     7ms         0.0  –          –                            -1234         0        0     0    0
-endpoint a b[31m       –                               0        0       –         0.0  –          1m1s requests used up            –         0        0     0    0`
-	if diff := cmp.Diff(want, strings.Join(laneLines(someLanes()), "\n")); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
+	for columns, want := range map[int]string{
+		159: `                                                                                                                                                 calls
+lane                   limit                   in flight  waiting  oldest  calls/s  bound by  held until  because           tokens left  admitted  refused  429
+all                    rps=10                         12      340     34s     10.0  requests  –           –                           –      1200        8    3
+scenario=长上下文检索  tpm=5000 concurrency=5     4 of 5        1     7ms      0.0  –         –           –                       -1234         0        0    0
+endpoint a b[31m       –                               0        0       –      0.0  –         03:03:02    requests used up            –         0        0    0`,
+		99: `                                                                                     calls
+lane                   in flight  waiting  oldest  calls/s  bound by  held until  refused  429
+all                           12      340     34s     10.0  requests  –                 8    3
+scenario=长上下文检索     4 of 5        1     7ms      0.0  –         –                 0    0
+endpoint a b[31m               0        0       –      0.0  –         03:03:02          0    0`,
+		79: `                                                                          calls
+lane                   in flight  waiting  calls/s  bound by  held until  429
+all                           12      340     10.0  requests  –             3
+scenario=长上下文检索     4 of 5        1      0.0  –         –             0
+endpoint a b[31m               0        0      0.0  –         03:03:02      0`,
+		40: `lane        in flight  waiting  calls/s  bound by  held until
+all                12      340     10.0  requests  –
+scenario=…     4 of 5        1      0.0  –         –
+endpoint …          0        0      0.0  –         03:03:02`,
+	} {
+		lines := laneLines(someLanes(), laneView{columns: columns, all: true})
+		if diff := cmp.Diff(want, strings.Join(lines, "\n")); diff != "" {
+			t.Errorf("%d columns (-want +got):\n%s", columns, diff)
+		}
+		if got := widest(lines); columns >= 79 && got > columns {
+			t.Errorf("%d columns: a line takes %d", columns, got)
+		}
 	}
 }
 
@@ -41,14 +63,47 @@ func TestColumnsWithoutAnythingAreLeftOut(t *testing.T) {
 	said := someLanes()
 	said.Lanes = said.Lanes[:1]
 	said.Lanes[0].Waiting, said.Lanes[0].Full = 0, ""
-	const want = `                                                         calls
-lane  limit   in flight  waiting  admitted/s  admitted  refused  left  429
-all   rps=10         12        0        10.0      1200        8     2    3`
-	if diff := cmp.Diff(want, strings.Join(laneLines(said), "\n")); diff != "" {
+	const want = `                                                                            calls
+lane  limit   in flight  waiting  calls/s  bound by  held until  admitted  refused  left  429
+all   rps=10         12        0     10.0  –         –               1200        8     2    3`
+	if diff := cmp.Diff(want, strings.Join(laneLines(said, laneView{columns: 200}), "\n")); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if lines := laneLines(lanesSaid{}); len(lines) > 0 {
+	if lines := laneLines(lanesSaid{}, laneView{columns: 200}); len(lines) > 0 {
 		t.Errorf("without a lane: %q", lines)
+	}
+}
+
+// Of the lanes that come with their calls those in which nothing goes on are
+// counted; what a rule names is always shown.
+func TestIdleLanesAreFolded(t *testing.T) {
+	limits := []string{"all rps=10", "scenario=rag concurrency=2", "session=each concurrency=2", "scenario=each key=each rps=7", "scenario=a.c session=each rps=1"}
+	for _, c := range []struct {
+		sentence string
+		lane     shaper.LaneState
+		folded   bool
+	}{
+		{"of all calls", shaper.LaneState{Name: "all", Limit: "rps=10"}, false},
+		{"a named one", shaper.LaneState{Name: "scenario=rag", Limit: "concurrency=2"}, false},
+		{"a session's", shaper.LaneState{Name: "session=7f3a", Limit: "concurrency=2"}, true},
+		{"by two values, one with a space", shaper.LaneState{Name: "scenario=长 文 key=00c0ffee", Limit: "rps=7"}, true},
+		{"by a name and a value", shaper.LaneState{Name: "scenario=a.c session=1", Limit: "rps=1"}, true},
+		{"by another name and a value", shaper.LaneState{Name: "scenario=abc session=1", Limit: "rps=1"}, false},
+		{"a session's with a limit of its own", shaper.LaneState{Name: "session=7f3a", Limit: "rps=3"}, false},
+		{"an endpoint's", shaper.LaneState{Name: "endpoint main m"}, true},
+		{"an endpoint's that is held", shaper.LaneState{Name: "endpoint main m", HeldMS: 5}, false},
+		{"with a call in flight", shaper.LaneState{Name: "session=7f3a", Limit: "concurrency=2", InFlight: 1}, false},
+		{"with one that waits", shaper.LaneState{Name: "session=7f3a", Limit: "concurrency=2", Waiting: 1}, false},
+		{"from which one went just now", shaper.LaneState{Name: "session=7f3a", Limit: "concurrency=2", PerS: 0.1}, true},
+	} {
+		said := lanesSaid{Limits: limits, Lanes: []shaper.LaneState{c.lane, c.lane}}
+		lines := laneLines(said, laneView{columns: 79})
+		if folded := strings.Join(lines, "\n") == "+ 2 idle: weir lanes --all"; folded != c.folded {
+			t.Errorf("%s: folded is %t:\n%s", c.sentence, folded, strings.Join(lines, "\n"))
+		}
+		if all := strings.Join(laneLines(said, laneView{columns: 79, all: true}), "\n"); strings.Count(all, "\n"+c.lane.Name) != 2 {
+			t.Errorf("%s: all of two lanes are\n%s", c.sentence, all)
+		}
 	}
 }
 
@@ -103,11 +158,31 @@ func TestLanesJSONIsItsContract(t *testing.T) {
 	}
 }
 
-func TestATableIsCutAtTheScreensHeight(t *testing.T) {
-	lines := []string{"1", "2", "3", "4", "5"}
-	for most, want := range map[int]string{5: "1 2 3 4 5", 9: "1 2 3 4 5", 4: "1 2 3 … and 2 more; weir lanes shows all", 0: "1 2 3 4 5"} {
-		if got := strings.Join(atMost(lines, most), " "); got != want {
-			t.Errorf("%d lines: %q, want %q", most, got, want)
+// Where the screen is too low for all lanes, those that are not to be missed
+// stay.
+func TestALowScreenShowsTheLanesThatMatter(t *testing.T) {
+	session := func(name string, flying, waiting int) shaper.LaneState {
+		return shaper.LaneState{Name: "session=" + name, Limit: "concurrency=2", InFlight: flying, Waiting: waiting}
+	}
+	said := lanesSaid{Limits: []string{"session=each concurrency=2", "scenario=rag rps=1"}, Lanes: []shaper.LaneState{
+		session("a", 1, 0), session("b", 2, 4), session("c", 1, 0), session("d", 0, 0), session("e", 2, 1),
+		{Name: "scenario=rag", Limit: "rps=1"}, {Name: "endpoint main", InFlight: 6}, {Name: "endpoint other", HeldMS: 5},
+	}}
+	for lines, want := range map[int]string{
+		0:  "scenario=rag, endpoint main, endpoint other, session=a, session=b, session=c, session=e, + 1 idle: weir lanes --all",
+		10: "scenario=rag, endpoint main, endpoint other, session=a, session=b, session=c, session=e, + 1 idle: weir lanes --all",
+		8:  "scenario=rag, endpoint main, endpoint other, session=b, session=e, + 2 more, 1 idle: weir lanes --all",
+		7:  "scenario=rag, endpoint other, session=b, session=e, + 3 more, 1 idle: weir lanes --all",
+		2:  "scenario=rag, + 6 more, 1 idle: weir lanes --all",
+	} {
+		var got []string
+		for _, line := range laneLines(said, laneView{columns: 120, lines: lines}) {
+			if name, _, _ := strings.Cut(line, "  "); name != "" && name != "lane" {
+				got = append(got, name)
+			}
+		}
+		if diff := cmp.Diff(want, strings.Join(got, ", ")); diff != "" {
+			t.Errorf("%d lines (-want +got):\n%s", lines, diff)
 		}
 	}
 }

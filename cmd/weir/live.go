@@ -9,6 +9,10 @@ import (
 	"github.com/mattn/go-runewidth"
 )
 
+// screenWidth is what text takes on a screen: characters of ambiguous width (– …)
+// are one column whatever the locale, as terminals draw them.
+var screenWidth = &runewidth.Condition{EastAsianWidth: false, StrictEmojiNeutral: true}
+
 // live is a few lines at the end of a terminal that are drawn again and again.
 // The cursor stays visible below them, no mode is changed: whatever ends the
 // process leaves the terminal as it was.
@@ -27,7 +31,7 @@ func (l *live) draw(lines []string) {
 	var b strings.Builder
 	l.rewind(&b)
 	for _, line := range lines {
-		b.WriteString(runewidth.Truncate(line, l.columns-1, "…"))
+		b.WriteString(screenWidth.Truncate(line, l.columns-1, "…"))
 		b.WriteByte('\n')
 	}
 	l.drawn = len(lines)

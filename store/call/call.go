@@ -178,10 +178,10 @@ type Shaping struct {
 	ReservedInput  wire.Count    // tokens that were reserved when it was admitted, to be settled by Usage
 	ReservedOutput wire.Count    //
 	ExpectedWait   time.Duration // for which a call was refused that would have had to wait; 0: it was not, or for another reason
-	Held           time.Duration // of the time in the queue: while the endpoint's word held the lane
+	Held           time.Duration // of the waits in lanes, those before later attempts included: while the endpoint's word held the lane
 	HoldReason     string        // what that word was: "429", "529", "requests used up"
 	Refusals       int           // answers that refused the call, after which weir sent it again
-	Impaired       []string      // what was made worse on purpose, as "first_token+800ms"; such a call is no measure of the endpoint
+	Impaired       []string      // what was made worse on purpose, as "first_token+800ms", what could not be applied included; see Worsened
 }
 
 // Text says of how many characters of each kind a prompt is made, and how many

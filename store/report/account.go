@@ -54,7 +54,11 @@ func accountHead(w io.Writer, c *call.Call, s Style) {
 	if c.Port != 0 {
 		host = fmt.Sprintf("%s:%d", host, c.Port)
 	}
-	line(labelled("impaired on purpose:", strings.Join(c.Impaired, ", "), ""))
+	impaired := "impaired on purpose:"
+	if !c.Worsened() {
+		impaired = "to be impaired on purpose:"
+	}
+	line(labelled(impaired, strings.Join(c.Impaired, ", "), ""))
 	line(strings.TrimSpace(string(c.API)+" "+plain(c.Request.Model)), servedAs(c), strings.TrimSpace(plain(c.Method+" "+c.Path)),
 		labelled("→", c.Upstream, paren(host)))
 	line(labelled("from", c.ClientName+" "+c.ClientVersion, ""), labelled("key", c.KeyFingerprint, ""), labelled("response", c.ResponseID, ""))

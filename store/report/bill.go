@@ -117,7 +117,7 @@ func (t *biller) add(c *call.Call) {
 		return
 	}
 	failed := string(c.Outcome)
-	if len(c.Impaired) > 0 {
+	if c.Worsened() {
 		b.Impaired++
 		failed += " " + impairedMark
 		untimed := *c

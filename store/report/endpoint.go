@@ -25,11 +25,14 @@ func (r *Report) onsetLines() []string {
 		if len(r.Endpoints) > 1 {
 			name = e.name()
 		}
-		if e.Onset.After.V == 0 {
+		switch {
+		case e.Onset.After.V > 0:
+			lines = append(lines, fmt.Sprintf("%s began to refuse at %s (first after %s; %s)", name, e.Onset.text(), seconds(e.Onset.After), e.Onset.how()))
+		case e.Onset.InFlight.V > 0:
+			lines = append(lines, fmt.Sprintf("%s began to refuse at %s (the first of several sent together; %s)", name, e.Onset.text(), e.Onset.how()))
+		default:
 			lines = append(lines, fmt.Sprintf("%s refused its first call (%s)", name, e.Onset.how()))
-			continue
 		}
-		lines = append(lines, fmt.Sprintf("%s began to refuse at %s (%s)", name, e.Onset.text(), "first after "+seconds(e.Onset.After)+"; "+e.Onset.how()))
 		if passed := e.Passed.text(); passed != "" {
 			lines = append(lines, "  at most without a refusal: "+passed)
 		}

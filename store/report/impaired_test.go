@@ -26,8 +26,7 @@ func TestImpairedCallsStandApartFromCleanFigures(t *testing.T) {
 
 	slow := spans(impairedCall(seen("agent", 5000), "first_token+4.9s"), 10, 9)
 	refused := spans(impairedCall(failedCall("agent", call.RateLimited, 429, "on purpose"), "429+1s"), 12, 11)
-	missed := spans(impairedCall(seen("chat", 60), call.NotApplied("cut@9", "no occasion in this answer")), 14, 13)
-	all := append(append([]*call.Call{}, clean...), slow, clientOf(slow, 9, 0), refused, clientOf(refused, 11, 0), missed)
+	all := append(append([]*call.Call{}, clean...), slow, clientOf(slow, 9, 0), refused, clientOf(refused, 11, 0))
 	got := summary(t, Options{}, all...)
 
 	var rows [][]string
@@ -39,7 +38,7 @@ func TestImpairedCallsStandApartFromCleanFigures(t *testing.T) {
 			t.Errorf("row %v: impaired %v", row.Group, row.Impaired)
 		}
 	}
-	if diff := cmp.Diff([][]string{{"agent"}, {"agent (impaired)"}, {"chat"}, {"chat (impaired)"}}, rows); diff != "" {
+	if diff := cmp.Diff([][]string{{"agent"}, {"agent (impaired)"}, {"chat"}}, rows); diff != "" {
 		t.Error(diff)
 	}
 	for _, row := range want.Rows {
@@ -54,7 +53,7 @@ func TestImpairedCallsStandApartFromCleanFigures(t *testing.T) {
 		t.Errorf("impaired calls changed the clean failures: %s", diff)
 	}
 	last := got.Failures[len(got.Failures)-1]
-	if got.Impaired != 3 || len(got.Failures) != 2 || !last.Impaired || last.Group[0] != "agent (impaired)" || !strings.Contains(last.What, "on purpose") {
+	if got.Impaired != 2 || len(got.Failures) != 2 || !last.Impaired || last.Group[0] != "agent (impaired)" || !strings.Contains(last.What, "on purpose") {
 		t.Errorf("%d impaired calls, failures %+v", got.Impaired, got.Failures)
 	}
 	if row := byGroup["agent (impaired)"]; row.Calls != 2 || row.OK != 1 || row.TTFTFelt.Max != N(5000) || row.TTFTService.N != 1 {
@@ -63,6 +62,46 @@ func TestImpairedCallsStandApartFromCleanFigures(t *testing.T) {
 	var b bytes.Buffer
 	got.Text(&b, Style{Width: 120})
 	golden(t, "impaired.txt", b.Bytes())
+}
+
+// What was drawn for a call and could not be applied did nothing to it.
+func TestACallThatNothingBefellIsClean(t *testing.T) {
+	missed := func(c *call.Call) *call.Call {
+		return impairedCall(c, call.NotApplied("cut@9", "no occasion in this answer"), call.NotApplied("first_token+4.9s", "status 429"))
+	}
+	told := func(c *call.Call) *call.Call { // before it was known what came of it
+		return impairedCall(clientOf(c, 1, 0), "cut@9", "first_token+4.9s")
+	}
+	ok, refused := spans(seen("chat", 60), 2, 1), spans(failedCall("chat", call.RateLimited, 429, "slow down"), 4, 3)
+	want := summary(t, Options{}, ok, clientOf(ok, 1, 0), refused)
+	wantBill, err := BillFor(Errand{}, each(ok, refused))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ok, refused = missed(spans(seen("chat", 60), 2, 1)), missed(spans(failedCall("chat", call.RateLimited, 429, "slow down"), 4, 3))
+	for name, calls := range map[string][]*call.Call{"client first": {told(ok), ok, refused}, "proxy first": {ok, told(ok), refused}} {
+		if diff := cmp.Diff(want, summary(t, Options{}, calls...), cmp.AllowUnexported(Report{})); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+	gotBill, err := BillFor(Errand{}, each(ok, refused))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(wantBill, gotBill); diff != "" {
+		t.Error(diff)
+	}
+	var b bytes.Buffer
+	List(&b, []*call.Call{ok}, Style{})
+	ListLine(&b, ok, Style{})
+	if strings.Contains(b.String(), impairedMark) {
+		t.Errorf("it is marked in lists: %s", &b)
+	}
+	b.Reset()
+	Explain(&b, ok, nil, Style{})
+	if want := "\nto be impaired on purpose: cut@9 (not applied: no occasion in this answer), first_token+4.9s (not applied: status 429)\n"; !strings.Contains(b.String(), want) {
+		t.Errorf("want %q in %s", want, &b)
+	}
 }
 
 func TestGeneratorsViewOfAnImpairedCallIsNotClean(t *testing.T) {

@@ -26,7 +26,7 @@ func laneLines(c *call.Call) [][2]string {
 		lines = append(lines, [2]string{"reserved", text})
 	}
 	if c.Held > 0 {
-		text := duration(c.Held, true) + " of the queue, by the endpoint's word"
+		text := duration(c.Held, true) + " of its waits in the lane, by the endpoint's word"
 		if c.HoldReason != "" {
 			text += ": " + plain(c.HoldReason)
 		}

@@ -85,7 +85,7 @@ func List(w io.Writer, calls []*call.Call, s Style) {
 	for _, c := range calls {
 		cells := listCells(c)
 		cells[3], cells[4] = clip(cells[3], 24), clip(cells[4], 28)
-		if len(c.Impaired) > 0 {
+		if c.Worsened() {
 			cells[3] += " " + impairedMark
 		}
 		if lanes {
@@ -147,7 +147,7 @@ func ListLine(w io.Writer, c *call.Call, s Style) {
 			parts = append(parts, "queued "+width.FillLeft(lane[0], 7), clip(lane[1], 32))
 		}
 	}
-	if len(c.Impaired) > 0 {
+	if c.Worsened() {
 		parts = append(parts, s.paint(yellow, impairedMark))
 	}
 	fmt.Fprintln(w, strings.TrimRight(strings.Join(parts, "  "), " "))

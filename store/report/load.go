@@ -18,6 +18,11 @@ const (
 	leastWindow = 10 // of a window: a tenth
 )
 
+// refusalTime is for how long after a request was sent its refusal is looked
+// for: a refused attempt after which weir sent the call again left no word of
+// when it was answered.
+const refusalTime = time.Second
+
 // never is before all instants.
 const never = call.Instant(math.MinInt64)
 
@@ -43,12 +48,13 @@ type endpoint struct {
 	unknown       int          // such calls in flight
 
 	troubled call.Instant // until then a refusal may have come
+	refusing call.Instant // until then the first one may have come
 }
 
 func newEndpoint(k endpointKey) *endpoint {
 	return &endpoint{
 		Endpoint: Endpoint{Upstream: k.upstream, Model: k.model, Key: k.key},
-		first:    never, inputUnknown: never, outputUnknown: never, troubled: never,
+		first:    never, inputUnknown: never, outputUnknown: never, troubled: never, refusing: never,
 	}
 }
 
@@ -91,6 +97,7 @@ func (e *endpoint) take(ev *event) {
 		e.Refusals += ev.answers
 		if e.Onset == nil {
 			e.Onset = e.onset(ev)
+			e.refusing = min(ev.until, ev.at+call.Instant(refusalTime))
 		}
 		e.troubled = max(e.troubled, ev.until)
 	}
@@ -115,6 +122,9 @@ func (e *endpoint) took(ev *event) {
 		}
 	}
 	most(&e.Passed.InFlight, N(float64(e.inFlight)))
+	if ev.at < e.refusing {
+		most(&e.Onset.InFlight, N(float64(e.inFlight)))
+	}
 	// The window ends with this request, and so begins just behind the one
 	// that was sent a whole window before it.
 	if from := ev.at - call.Instant(callWindow); from >= e.first && from > e.troubled {
@@ -128,7 +138,7 @@ func (e *endpoint) took(ev *event) {
 	}
 }
 
-// onset is the load before a refusal.
+// onset is the load up to a refusal's request.
 func (e *endpoint) onset(ev *event) *Onset {
 	o := &Onset{
 		At: ev.at.Time().UTC().Format(time.RFC3339Nano), After: N(time.Duration(ev.at - e.first).Seconds()), Status: ev.status,

@@ -25,10 +25,16 @@ type Endpoint struct {
 	Passed Load `json:"passed"`
 }
 
-// Onset is the load that an endpoint bore when it refused for the first time,
-// without the call that it refused.
+// Onset is the load that an endpoint bore when it refused for the first time.
+// No call that it refused is part of it, so that an endpoint that takes eight at
+// once refuses at 8 in flight.
+//
+// The rates are those up to At. InFlight is the most that it had at once from
+// then until its refusal came, or a second had passed: requests that are sent
+// together reach it in another order, and another may end before the refusal is
+// heard. Only calls that have ended are known.
 type Onset struct {
-	At     string `json:"at"`      // RFC 3339, UTC: the refused request was sent
+	At     string `json:"at"`      // RFC 3339, UTC: the refused request was sent, or let go where weir sent it again
 	After  Num    `json:"after_s"` // since the first request to the endpoint
 	Status int    `json:"status"`  // HTTP; 0 where it is not known
 	Load
@@ -36,7 +42,7 @@ type Onset struct {
 	TokenWindow Num `json:"token_window_s"` // to which the tokens refer
 }
 
-// Load is how much an endpoint had to do.
+// Load is how much an endpoint had to do, of what it did not refuse.
 type Load struct {
 	Calls    Num `json:"calls_per_s"`
 	Tokens   Num `json:"tokens_per_min"` // input and output
@@ -101,8 +107,7 @@ func (o *onsets) add(c *call.Call) {
 	if c.Side != call.Proxy || c.Operation != "" && !c.Operation.Generates() || !c.Done.Reached() {
 		return
 	}
-	at, own := sentAt(c), len(c.Impaired) == 0 // what weir made up is no word of the endpoint's
-	again := own && c.Refusals > 0 && c.Admitted.Reached()
+	at, again := sentAt(c), c.Refusals > 0 && c.Admitted.Reached()
 	first := at
 	if again {
 		first = c.Admitted // then its first attempt was sent
@@ -120,18 +125,17 @@ func (o *onsets) add(c *call.Call) {
 		return
 	}
 	if again {
-		until := c.Admitted
+		until := c.Done
 		if c.Again.Reached() {
 			until = c.Again
 		}
 		o.push(event{at: c.Admitted, what: refused, of: e, answers: c.Refusals, until: until, status: statusOf(c.HoldReason)})
 	}
 	switch {
-	case !at.Reached(), c.Outcome == call.Refused, c.Refusals > 0 && !c.Again.Reached(), !own && c.Attempts == 0:
-		// What was sent was refused, and it was not sent again; or weir answered
-		// in the endpoint's place.
-	case own && c.RefusedForLoad():
-		o.push(event{at: at, what: refused, of: e, answers: 1, until: at, status: c.Status})
+	case !at.Reached(), c.Outcome == call.Refused, c.Refusals > 0 && !c.Again.Reached(), answeredByWeir(c):
+		// What was sent was refused, and it was not sent again; or it was not sent.
+	case c.RefusedForLoad():
+		o.push(event{at: at, what: refused, of: e, answers: 1, until: max(at, c.Headers), status: c.Status})
 	default:
 		o.load(e, c, at)
 	}
@@ -164,6 +168,11 @@ func (o *onsets) load(e *endpoint, c *call.Call, at call.Instant) {
 	o.push(event{at: from, what: generating, of: e, rate: rate})
 	o.push(event{at: to, what: generated, of: e, rate: rate})
 }
+
+// answeredByWeir says whether an impairment answered in the endpoint's place:
+// that is no word of the endpoint's. One that the endpoint itself refused is,
+// whatever else was meant for it.
+func answeredByWeir(c *call.Call) bool { return c.Worsened() && c.Attempts == 0 }
 
 // sentAt is when the request was at the endpoint: out, or answered before that.
 func sentAt(c *call.Call) call.Instant {

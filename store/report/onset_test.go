@@ -22,13 +22,14 @@ func load(at, took, input, output int) *call.Call {
 	sent := call.Instant(at) * millisecond
 	end := sent + call.Instant(took)*millisecond
 	c.Arrived, c.Body, c.Admitted, c.Connected, c.Sent, c.Headers = sent, sent, sent, sent, sent, sent
+	c.Attempts = 1
 	c.FirstToken = call.Mark{Received: sent, Delivered: sent}
 	c.LastToken, c.Done = call.Mark{Received: end, Delivered: end}, end
 	c.Usage = wire.Usage{Input: wire.N(int64(input)), Output: wire.N(int64(output))}
 	return c
 }
 
-// turnedAway makes a call that the endpoint refused at once.
+// turnedAway makes a call that the endpoint refused within a millisecond.
 func turnedAway(at, status int) *call.Call {
 	c := load(at, 1, 0, 0)
 	c.Outcome, c.Status, c.Usage, c.Streamed = call.RateLimited, status, wire.Usage{}, false
@@ -36,6 +37,7 @@ func turnedAway(at, status int) *call.Call {
 		c.Outcome = call.Overloaded
 	}
 	c.FirstToken, c.LastToken = call.Mark{}, call.Mark{}
+	c.Headers = c.Done
 	return c
 }
 
@@ -70,7 +72,7 @@ var near = cmp.Options{cmpopts.EquateApprox(1e-9, 1e-6), cmpopts.IgnoreFields(On
 
 func TestTheOnsetOfRefusalIsFound(t *testing.T) {
 	refusedAt := func(ms, status int) []*call.Call { return append(steady(10, 90), turnedAway(ms, status)) }
-	full := Load{Calls: N(10), Tokens: N(96_000), Input: N(60_000), Output: N(36_000), InFlight: N(19)}
+	full := Load{Calls: N(10), Tokens: N(96_000), Input: N(60_000), Output: N(36_000), InFlight: N(20)}
 	for _, c := range []struct {
 		sentence string
 		calls    []*call.Call
@@ -81,9 +83,9 @@ func TestTheOnsetOfRefusalIsFound(t *testing.T) {
 		{"the first of several is told", append(refusedAt(81_000, 529), turnedAway(82_000, 429)), Onset{After: N(80), Status: 529, Load: full, Window: N(10), TokenWindow: N(60)}},
 		// Of 340 calls those of the last 2 s are on their way: a half of them, and a bit.
 		{"the windows are what has passed", refusedAt(35_000, 429), Onset{After: N(34), Status: 429, Window: N(10), TokenWindow: N(34),
-			Load: Load{Calls: N(10), Input: N(60_000), Output: N((320 + 10.5) * 60 * 60 / 34.0), Tokens: N(60_000 + (320+10.5)*60*60/34.0), InFlight: N(19)}}},
-		{"too little has passed for rates", refusedAt(1500, 429), Onset{After: N(0.5), Status: 429, Load: Load{InFlight: N(5)}}},
-		{"enough for calls, not for tokens", refusedAt(3000, 429), Onset{After: N(2), Status: 429, Window: N(2), Load: Load{Calls: N(10), InFlight: N(19)}}},
+			Load: Load{Calls: N(10), Input: N(60_000), Output: N((320 + 10.5) * 60 * 60 / 34.0), Tokens: N(60_000 + (320+10.5)*60*60/34.0), InFlight: N(20)}}},
+		{"too little has passed for rates", refusedAt(1500, 429), Onset{After: N(0.5), Status: 429, Load: Load{InFlight: N(6)}}},
+		{"enough for calls, not for tokens", refusedAt(3000, 429), Onset{After: N(2), Status: 429, Window: N(2), Load: Load{Calls: N(10), InFlight: N(20)}}},
 	} {
 		t.Run(c.sentence, func(t *testing.T) {
 			e := endpointOf(t, c.calls...)
@@ -102,7 +104,7 @@ func TestWhatIsNoRefusalOfTheEndpoint(t *testing.T) {
 	own.Outcome = call.Refused
 	own.Sent, own.Headers = 0, 0
 	impaired := turnedAway(20_000, 429)
-	impaired.Impaired = []string{"429"}
+	impaired.Impaired, impaired.Attempts = []string{"429"}, 0
 	credit := turnedAway(20_000, 429)
 	credit.ErrorMessage = "insufficient_quota"
 	failed := turnedAway(20_000, 500)
@@ -118,6 +120,66 @@ func TestWhatIsNoRefusalOfTheEndpoint(t *testing.T) {
 	}
 }
 
+// Which calls are in flight at the onset of an endpoint that takes three at
+// once: each schedule is one that it can have seen.
+func TestWhoIsInFlightAtTheOnset(t *testing.T) {
+	long := func(at int) *call.Call { return load(at, 60_000, 10, 10) }
+	refused := func(at, took int) *call.Call {
+		c := turnedAway(at, 429)
+		c.Done = c.Sent + call.Instant(took)*millisecond
+		c.Headers = c.Done
+		return c
+	}
+	again := func(admitted, sentAgain int) *call.Call { // by weir, after a refusal
+		c := load(sentAgain, 1000, 10, 10)
+		c.Refusals, c.Admitted, c.Again = 1, call.Instant(admitted)*millisecond, c.Sent
+		return c
+	}
+	given := func(admitted, done int) *call.Call { // up, after a refusal
+		c := turnedAway(done, 429)
+		c.Outcome, c.Refusals, c.Admitted = call.Refused, 1, call.Instant(admitted)*millisecond
+		return c
+	}
+	for _, c := range []struct {
+		sentence string
+		calls    []*call.Call
+	}{
+		{"one after the other", []*call.Call{long(1000), long(2000), long(3000), refused(4000, 5)}},
+		{"together, the refused one not sent last", []*call.Call{long(1000), refused(1001, 5), long(1002), refused(1003, 5), long(1004), refused(1005, 5)}},
+		{"the refused one sent first", []*call.Call{refused(1000, 5), long(1001), long(1002), long(1003)}},
+		{"one ends before the refusal is heard", []*call.Call{long(1000), long(1001), load(1002, 1000, 10, 10), refused(2000, 5), long(2010)}},
+		{"those sent after the refusal was heard are none of them", []*call.Call{long(1000), long(1001), long(1002), refused(2000, 5), long(2005), long(2006)}},
+		{"nor those of a second later", []*call.Call{long(1000), long(1001), long(1002), refused(2000, 5000), long(3000)}},
+		{"the call was let go before the others were sent, and sent again", []*call.Call{again(1000, 5000), long(1001), long(1002), long(1003), long(2001)}},
+		{"soon sent again, it is none of them itself", []*call.Call{long(1000), long(1001), long(1002), again(1003, 1200)}},
+		{"not sent again in the end", []*call.Call{given(1000, 5000), long(1001), long(1002), long(1003), long(2001)}},
+	} {
+		t.Run(c.sentence, func(t *testing.T) {
+			if e := endpointOf(t, c.calls...); e.Onset == nil || e.Onset.InFlight != N(3) {
+				t.Errorf("onset %+v, want 3 in flight", e.Onset)
+			}
+		})
+	}
+}
+
+// What was meant for a call, and befell it or not, takes nothing from what the
+// endpoint said of it.
+func TestTheEndpointsRefusalsOfImpairedCallsCount(t *testing.T) {
+	refused := turnedAway(20_000, 429)
+	refused.Impaired = []string{call.NotApplied("first_token+800ms", "status 429")}
+	throttled := turnedAway(20_000, 429)
+	throttled.Impaired = []string{"bandwidth=1000"}
+	again := load(21_000, 1000, 100, 60)
+	again.Refusals, again.HoldReason, again.Impaired = 1, "429", []string{"first_token+800ms"}
+	again.Admitted, again.Again = 20_000*millisecond, 20_900*millisecond
+	for sentence, c := range map[string]*call.Call{"not applied": refused, "the answer slowed": throttled, "sent again, and then impaired": again} {
+		e := endpointOf(t, append(steady(10, 30), c)...)
+		if e.Refusals != 1 || e.Onset == nil || e.Onset.Status != 429 || e.Onset.After != N(19) {
+			t.Errorf("%s: onset %+v after %d refusals", sentence, e.Onset, e.Refusals)
+		}
+	}
+}
+
 // A call that was refused, sent again and answered refused before it was
 // answered, however much later it ended.
 func TestARefusalThatWasMadeGoodCounts(t *testing.T) {
@@ -125,7 +187,7 @@ func TestARefusalThatWasMadeGoodCounts(t *testing.T) {
 	again.Refusals, again.HoldReason = 3, "529"
 	again.Admitted, again.Again = 41_000*millisecond, 80_900*millisecond
 	e := endpointOf(t, append(steady(10, 120), again)...)
-	want := Onset{After: N(40), Status: 529, Window: N(10), TokenWindow: N(40), Load: Load{Calls: N(10), InFlight: N(19),
+	want := Onset{After: N(40), Status: 529, Window: N(10), TokenWindow: N(40), Load: Load{Calls: N(10), InFlight: N(20),
 		Input: N(60_000), Output: N((380 + 10.5) * 60 * 60 / 40.0), Tokens: N(60_000 + (380+10.5)*60*60/40.0)}}
 	if e.Onset == nil || e.Refusals != 3 {
 		t.Fatalf("onset %+v after %d refusals, want 3", e.Onset, e.Refusals)
@@ -199,6 +261,8 @@ func TestTheOnsetIsWhatCountingGives(t *testing.T) {
 			calls = append(calls, load(1000+rng.IntN(150_000), 1+rng.IntN(20_000), rng.IntN(5000), 1+rng.IntN(900)))
 		}
 		refusal := turnedAway(1001+rng.IntN(150_000), 429)
+		refusal.Headers += call.Instant(rng.IntN(3000)) * millisecond
+		refusal.Done = refusal.Headers
 		calls = append(calls, refusal)
 		e := endpointOf(t, calls...)
 		want := counted(calls, refusal)
@@ -215,16 +279,17 @@ func counted(calls []*call.Call, refusal *call.Call) Load {
 		first = min(first, c.Sent)
 	}
 	callsFrom, tokensFrom := max(first, at-call.Instant(10*time.Second)), max(first, at-call.Instant(time.Minute))
-	var sent, inFlight, input, output float64
+	var sent, input, output float64
+	inFlight := underWay(calls, at)
 	for _, c := range calls {
+		if c.Sent >= at && c.Sent < min(refusal.Headers, at+call.Instant(time.Second)) && c != refusal {
+			inFlight = max(inFlight, underWay(calls, c.Sent))
+		}
 		if c.Sent >= at {
 			continue
 		}
 		if c.Sent >= callsFrom {
 			sent++
-		}
-		if c.Done > at {
-			inFlight++
 		}
 		if c.Sent >= tokensFrom {
 			input += float64(c.Usage.Input.N)
@@ -242,6 +307,16 @@ func counted(calls []*call.Call, refusal *call.Call) Load {
 		l.Tokens = N(l.Input.V + l.Output.V)
 	}
 	return l
+}
+
+// underWay are the calls that are taken and have not ended at a moment.
+func underWay(calls []*call.Call, at call.Instant) (n float64) {
+	for _, c := range calls {
+		if c.Sent <= at && c.Done > at && c.Outcome == call.OK {
+			n++
+		}
+	}
+	return n
 }
 
 // What is held back is bounded, and a call that comes too late is said.
@@ -264,11 +339,23 @@ func TestWhatIsWrittenOfAnOnset(t *testing.T) {
 	again.Refusals, again.Admitted, again.Again, again.KeyFingerprint = 1, 80_000*millisecond, 80_900*millisecond, "00c0ffee"
 	summary(t, Options{}, stored(append(steady(10, 90), again)...)...).onsets(&b)
 	summary(t, Options{}, stored(steady(10, 90)...)...).onsets(&b)
+	summary(t, Options{}, stored(turnedAway(1000, 429), load(3000, 1000, 1, 1))...).onsets(&b)
+	summary(t, Options{}, stored(turnedAway(1000, 503), load(1000, 1000, 1, 1))...).onsets(&b)
+	summary(t, Options{}, turnedAway(1000, 529)).onsets(&b)
 	want := `
-the endpoint began to refuse at 10.0 calls/s, 96,000 tokens/min, 19 in flight (first after 1m20s; HTTP 429)
+the endpoint began to refuse at 10.0 calls/s, 96,000 tokens/min, 20 in flight (first after 1m20s; HTTP 429)
   at most without a refusal: 10.0 calls/s, 96,000 tokens/min, 20 in flight
 
 main sim-small key 00c0ffee refused its first call (the call was sent again)
+  at most without a refusal: 1 in flight
+
+the endpoint refused its first call (HTTP 429)
+  at most without a refusal: 1 in flight
+
+the endpoint began to refuse at 1 in flight (the first of several sent together; HTTP 503)
+  at most without a refusal: 1 in flight
+
+the endpoint refused its first call (HTTP 529)
 `
 	if diff := cmp.Diff(want, b.String()); diff != "" {
 		t.Error(diff)

@@ -29,7 +29,7 @@ func (r *Report) CSV(w io.Writer) error {
 	}
 	head = append(head, "input_mean_tokens", "output_mean_tokens", "input_tokens", "output_tokens", "cache_read_share",
 		"tokens_per_event", "stalls", "stalled_ms", "coalesced_calls", "differing_calls",
-		"queue_share", "waited_calls", "resent_calls", "endpoint_refusals")
+		"queue_share", "waited_calls", "resent_calls", "endpoint_refusals", "attempts_share")
 	out := csv.NewWriter(w)
 	if err := out.Write(head); err != nil {
 		return err
@@ -48,7 +48,7 @@ func (r *Report) CSV(w io.Writer) error {
 			cells = append(cells, field(v))
 		}
 		cells = append(cells, strconv.Itoa(s.Stalls), field(s.StalledTime), strconv.Itoa(s.Coalesced), strconv.Itoa(row.Views.Differ),
-			field(row.Shaping.QueueShare), strconv.Itoa(row.Shaping.Waited), strconv.Itoa(row.Shaping.Resent), strconv.Itoa(row.Shaping.Refusals))
+			field(row.Shaping.QueueShare), strconv.Itoa(row.Shaping.Waited), strconv.Itoa(row.Shaping.Resent), strconv.Itoa(row.Shaping.Refusals), field(row.Shaping.AttemptsShare))
 		if err := out.Write(cells); err != nil {
 			return err
 		}

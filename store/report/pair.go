@@ -35,9 +35,13 @@ func (p pair) outcome() call.Outcome {
 }
 
 // impaired says whether the call was made worse on purpose. The proxy that did
-// it says so, and its client as far as it was told.
+// it knows; the client was told before what was meant for the call, and counts
+// where no proxy speaks of it.
 func (p pair) impaired() bool {
-	return p.proxy != nil && len(p.proxy.Impaired) > 0 || p.client != nil && len(p.client.Impaired) > 0
+	if p.proxy != nil && len(p.proxy.Impaired) > 0 || p.client == nil {
+		return p.proxy.Worsened()
+	}
+	return p.client.Worsened()
 }
 
 // failure is the view that explains a failed call.

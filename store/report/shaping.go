@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"weir/store/call"
@@ -11,8 +12,11 @@ import (
 type Shaping struct {
 	// QueueShare is the queue's share of the TTFT that callers felt: the sum of
 	// the one over the sum of the other, of the successful calls of the proxy
-	// that have both.
-	QueueShare Num `json:"queue_share"`
+	// that have both. AttemptsShare is that of the time from the first attempt to
+	// the one that was answered: refused attempts, and the waits in lanes after
+	// them. Each is that part of the account, so that they never overlap.
+	QueueShare    Num `json:"queue_share"`
+	AttemptsShare Num `json:"attempts_share"`
 
 	Waited   int `json:"waited_calls"`      // in a lane, those that did not go on included
 	Resent   int `json:"resent_calls"`      // that weir sent again, because the endpoint had refused them
@@ -21,7 +25,7 @@ type Shaping struct {
 
 // shapingSums gather a row's Shaping.
 type shapingSums struct {
-	queued, felt             time.Duration
+	queued, attempts, felt   time.Duration
 	waited, resent, refusals int
 }
 
@@ -43,30 +47,34 @@ func (s *shapingSums) addTTFT(c *call.Call) {
 	if !ok || !known || felt <= 0 {
 		return
 	}
+	parts, _ := c.Account()
+	queue = min(queue, felt)
 	s.felt += felt
-	s.queued += min(queue, felt)
+	s.queued += queue
+	s.attempts += min(parts.Attempts, felt-queue)
 }
 
 func (s *shapingSums) figures() Shaping {
-	return Shaping{QueueShare: share(int64(s.queued), int64(s.felt)), Waited: s.waited, Resent: s.resent, Refusals: s.refusals}
+	return Shaping{
+		QueueShare: share(int64(s.queued), int64(s.felt)), AttemptsShare: share(int64(s.attempts), int64(s.felt)),
+		Waited: s.waited, Resent: s.resent, Refusals: s.refusals,
+	}
 }
 
-// worthAColumn is the share of the queue from which on text shows it.
+// worthAColumn is the share of the queue, or of refused attempts, from which on
+// text shows it.
 const worthAColumn = 0.01
 
 // queueCounts says whether any row's queue has a share worth showing. Where
 // nobody waited in a lane it has none: on a busy machine a request that comes
 // back late from the shaper is not its queue's doing.
 func (r *Report) queueCounts() bool {
-	if r.Total.Shaping.Waited == 0 {
-		return false
-	}
-	for _, row := range r.allRows() {
-		if row.Shaping.QueueShare.V >= worthAColumn {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(r.Rows, func(row Row) bool { return row.Shaping.Waited > 0 && row.Shaping.QueueShare.V >= worthAColumn })
+}
+
+// attemptsCount says whether any row's refused attempts have such a share.
+func (r *Report) attemptsCount() bool {
+	return slices.ContainsFunc(r.Rows, func(row Row) bool { return row.Shaping.AttemptsShare.V >= worthAColumn })
 }
 
 // resent is the sentence about calls that were sent again; empty for none.

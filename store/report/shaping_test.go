@@ -94,7 +94,7 @@ func TestWhatIsWrittenOfTheShaper(t *testing.T) {
 	}
 }
 
-func TestTheQueuesShareOfTTFT(t *testing.T) {
+func TestTheSharesOfTTFT(t *testing.T) {
 	unknown := seen("chat", 400)
 	unknown.Admitted = 0
 	noToken := queuedFor(seen("chat", 400), 300)
@@ -102,18 +102,21 @@ func TestTheQueuesShareOfTTFT(t *testing.T) {
 	for _, c := range []struct {
 		sentence string
 		calls    []*call.Call
-		want     Num
+		queue    Num
+		attempts Num
 	}{
-		{"sums, not means of shares", []*call.Call{queuedFor(seen("chat", 100), 300), seen("chat", 600)}, N(0.3)},
-		{"nobody waited", []*call.Call{seen("chat", 400)}, N(0)},
-		{"it is not known when the call was let go", []*call.Call{unknown}, Num{}},
-		{"no first token", []*call.Call{noToken}, Num{}},
-		{"only successful calls", []*call.Call{queuedFor(failedCall("chat", call.StreamError, 200, ""), 300), seen("chat", 400)}, N(0)},
-		{"the generator sees no queue", []*call.Call{clientOf(seen("chat", 400), 1, 0)}, Num{}},
-		{"waiting to be sent again is no queue", []*call.Call{sentAgain(seen("chat", 400))}, N(0)},
+		{"sums, not means of shares", []*call.Call{queuedFor(seen("chat", 100), 300), seen("chat", 600)}, N(0.3), N(0)},
+		{"nobody waited", []*call.Call{seen("chat", 400)}, N(0), N(0)},
+		{"it is not known when the call was let go", []*call.Call{unknown}, Num{}, Num{}},
+		{"no first token", []*call.Call{noToken}, Num{}, Num{}},
+		{"only successful calls", []*call.Call{queuedFor(failedCall("chat", call.StreamError, 200, ""), 300), seen("chat", 400)}, N(0), N(0)},
+		{"the generator sees no queue", []*call.Call{clientOf(seen("chat", 400), 1, 0)}, Num{}, Num{}},
+		{"waiting to be sent again is no queue, but attempts", []*call.Call{sentAgain(seen("chat", 400)), seen("chat", 300)}, N(0), N(0.3)},
+		{"each has its own time", []*call.Call{sentAgain(queuedFor(seen("chat", 100), 100))}, N(0.2), N(0.6)},
 	} {
 		t.Run(c.sentence, func(t *testing.T) {
-			if diff := cmp.Diff(c.want, summary(t, Options{}, c.calls...).Total.Shaping.QueueShare); diff != "" {
+			s := summary(t, Options{}, c.calls...).Total.Shaping
+			if diff := cmp.Diff([]Num{c.queue, c.attempts}, []Num{s.QueueShare, s.AttemptsShare}); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -121,7 +124,7 @@ func TestTheQueuesShareOfTTFT(t *testing.T) {
 }
 
 // Whatever the instants are, and however little sense they make.
-func TestTheQueuesShareIsWithinOne(t *testing.T) {
+func TestTheSharesAreWithinOne(t *testing.T) {
 	rng := rand.New(rand.NewPCG(11, 0))
 	known := 0
 	for range 3000 {
@@ -135,12 +138,12 @@ func TestTheQueuesShareIsWithinOne(t *testing.T) {
 			}
 			calls = append(calls, c)
 		}
-		s := summary(t, Options{}, calls...).Total.Shaping.QueueShare
-		if s.Known {
+		s := summary(t, Options{}, calls...).Total.Shaping
+		if s.QueueShare.Known {
 			known++
 		}
-		if s.V < 0 || s.V > 1 {
-			t.Fatalf("the share is %v, of %+v", s, calls)
+		if s.QueueShare.V < 0 || s.AttemptsShare.V < 0 || s.QueueShare.V+s.AttemptsShare.V > 1+1e-9 {
+			t.Fatalf("the shares are %v and %v, of %+v", s.QueueShare, s.AttemptsShare, calls)
 		}
 	}
 	if known < 100 {

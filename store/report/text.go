@@ -257,6 +257,10 @@ func (r *Report) mainTable(less int) *table {
 	if share {
 		t.columns = append(t.columns, column{over: "queued", head: "of ttft"})
 	}
+	attempts := queued && r.attemptsCount()
+	if attempts {
+		t.columns = append(t.columns, column{over: "attempts", head: "of ttft"})
+	}
 	for _, row := range r.allRows() {
 		cells := append(r.groupCells(row), strconv.Itoa(row.Calls), percent(row.Share))
 		a, b := row.TTFTFelt, row.TTFTUpstream
@@ -274,6 +278,9 @@ func (r *Report) mainTable(less int) *table {
 		}
 		if share {
 			cells = append(cells, percent(row.Shaping.QueueShare))
+		}
+		if attempts {
+			cells = append(cells, percent(row.Shaping.AttemptsShare))
 		}
 		t.add(cells...)
 	}

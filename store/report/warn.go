@@ -57,7 +57,7 @@ func (r *Report) warn() {
 		say("%d of %s were not streamed and have no TTFT", n, count(t.Calls, "call"))
 	}
 	if r.Impaired > 0 {
-		say("%s made worse on purpose, as --impair says: they stand in rows marked %s, and in no other figure", were(r.Impaired, "call"), impairedMark)
+		say("%s made worse on purpose, as --impair says: they stand in rows marked %s, and in no other", were(r.Impaired, "call"), impairedMark)
 	}
 	if r.WarmUp > 0 {
 		say("left out: %s of warm-up", count(r.WarmUp, "call"))
