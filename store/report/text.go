@@ -119,7 +119,7 @@ func (run *Run) text(w io.Writer, s Style) {
 	head := []string{"run " + run.ID}
 	way := plain(run.Model)
 	if run.Target != "" {
-		way += " → " + plain(run.Target)
+		way = strings.TrimSpace(way + " → " + plain(run.Target)) // a load model need not have a name
 	}
 	for _, part := range []string{way, seconds(run.Duration)} {
 		if part != "" && part != absent {
