@@ -131,7 +131,7 @@ func (f *Failure) laneText() string {
 	}
 	text := "lane " + plain(f.Lane)
 	if f.Limit != "" {
-		text += ", limit: " + plain(f.Limit)
+		text += ": " + plain(f.Limit)
 	}
 	if f.WouldWait.Known {
 		text += fmt.Sprintf("; would have waited %s, at most %s", ms(f.WouldWait), ms(f.WouldWaitMost))

@@ -75,7 +75,7 @@ func TestWhatIsWrittenOfTheShaper(t *testing.T) {
 			return nil
 		},
 		"shaped-list.txt": func(b *bytes.Buffer) error {
-			calls := []*call.Call{spans(queuedFor(seen("rag", 400), 250), 7, 0), spans(laneRefused("rag", "in flight", 0), 8, 0), spans(seen("chat", 400), 9, 0)}
+			calls := []*call.Call{spans(queuedFor(seen("rag", 400), 250), 7, 0), spans(sentAgain(queuedFor(seen("rag", 400), 250)), 6, 0), spans(laneRefused("rag", "in flight", 0), 8, 0), spans(seen("chat", 400), 9, 0)}
 			List(b, calls, Style{})
 			for _, c := range calls {
 				ListLine(b, c, Style{Width: 140})
