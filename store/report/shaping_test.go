@@ -123,6 +123,24 @@ func TestTheSharesOfTTFT(t *testing.T) {
 	}
 }
 
+// A call that waited to be sent again, and was not, is a refusal alone.
+func TestOnlyCallsThatWereSentAgainAreToldAsSuch(t *testing.T) {
+	given := failedCall("chat", call.Refused, 429, "its wait was over")
+	given.Refusals, given.HoldReason = 1, "429"
+	for _, c := range []struct {
+		calls []*call.Call
+		want  string
+	}{
+		{[]*call.Call{sentAgain(seen("chat", 400)), given}, "the endpoint refused 3 attempts, after which weir sent 1 call again"},
+		{[]*call.Call{given}, "the endpoint refused 1 attempt, after which weir sent no call again"},
+		{[]*call.Call{seen("chat", 400)}, ""},
+	} {
+		if got := summary(t, Options{}, c.calls...).resent(); got != c.want {
+			t.Errorf("%q, want %q", got, c.want)
+		}
+	}
+}
+
 // Whatever the instants are, and however little sense they make.
 func TestTheSharesAreWithinOne(t *testing.T) {
 	rng := rand.New(rand.NewPCG(11, 0))
