@@ -34,11 +34,10 @@ lane                   limit                   in flight  waiting  oldest  calls
 all                    rps=10                         12      340     34s     10.0  requests  –           –                           –      1200        8    3
 scenario=长上下文检索  tpm=5000 concurrency=5     4 of 5        1     7ms      0.0  –         –           –                       -1234         0        0    0
 endpoint a b[31m       –                               0        0       –      0.0  –         03:03:02    requests used up            –         0        0    0`,
-		99: `                                                                                     calls
-lane                   in flight  waiting  oldest  calls/s  bound by  held until  refused  429
-all                           12      340     34s     10.0  requests  –                 8    3
-scenario=长上下文检索     4 of 5        1     7ms      0.0  –         –                 0    0
-endpoint a b[31m               0        0       –      0.0  –         03:03:02          0    0`,
+		99: `lane                   in flight  waiting  oldest  calls/s  bound by  held until  because
+all                           12      340     34s     10.0  requests  –           –
+scenario=长上下文检索     4 of 5        1     7ms      0.0  –         –           –
+endpoint a b[31m               0        0       –      0.0  –         03:03:02    requests used up`,
 		79: `                                                                          calls
 lane                   in flight  waiting  calls/s  bound by  held until  429
 all                           12      340     10.0  requests  –             3

@@ -37,10 +37,10 @@ var laneColumns = []laneColumn{
 	{report.Column{Head: "calls/s"}, 0, func(l laneState) string { return strconv.FormatFloat(l.PerS, 'f', 1, 64) }},
 	{report.Column{Head: "bound by", Left: true}, 0, func(l laneState) string { return orDash(l.Full) }},
 	{report.Column{Head: "held until", Left: true}, 0, laneState.heldUntil},
-	{report.Column{Head: "because", Left: true}, 4, laneState.because},
+	{report.Column{Head: "because", Left: true}, 3, laneState.because},
 	{report.Column{Head: "tokens left"}, 6, laneState.tokensLeft},
 	{report.Column{Over: "calls", Head: "admitted"}, 7, func(l laneState) string { return strconv.FormatInt(l.Admitted, 10) }},
-	{report.Column{Over: "calls", Head: "refused"}, 3, func(l laneState) string { return strconv.FormatInt(l.Refused, 10) }},
+	{report.Column{Over: "calls", Head: "refused"}, 4, func(l laneState) string { return strconv.FormatInt(l.Refused, 10) }},
 	{report.Column{Over: "calls", Head: "left"}, 8, func(l laneState) string { return strconv.FormatInt(l.Left, 10) }},
 	{report.Column{Over: "calls", Head: "429"}, 5, func(l laneState) string { return strconv.FormatInt(l.EndpointRefused, 10) }},
 }

@@ -27,7 +27,7 @@ func (r *Report) onsetLines() []string {
 		}
 		switch {
 		case e.Onset.After.V > 0:
-			lines = append(lines, fmt.Sprintf("%s began to refuse at %s (first after %s; %s)", name, e.Onset.text(), seconds(e.Onset.After), e.Onset.how()))
+			lines = append(lines, fmt.Sprintf("%s began to refuse at %s (first after %s; %s)", name, e.Onset.text(), e.Onset.after(), e.Onset.how()))
 		case e.Onset.InFlight.V > 0:
 			lines = append(lines, fmt.Sprintf("%s began to refuse at %s (the first of several sent together; %s)", name, e.Onset.text(), e.Onset.how()))
 		default:
@@ -64,6 +64,14 @@ func (e *Endpoint) name() string {
 		return "the endpoint"
 	}
 	return name
+}
+
+// after says how long after the first request it came.
+func (o *Onset) after() string {
+	if o.After.V < 1 {
+		return ms(N(o.After.V * 1000))
+	}
+	return seconds(o.After)
 }
 
 // how says as what the first refusal came.

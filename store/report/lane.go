@@ -15,7 +15,7 @@ func laneLines(c *call.Call) [][2]string {
 	if c.Lane != "" {
 		text := []string{plain(c.Lane)}
 		if c.LaneLimit != "" {
-			text = append(text, "waited for "+plain(c.LaneLimit))
+			text = append(text, "bound by "+plain(c.LaneLimit))
 		}
 		if c.QueuePosition > 0 {
 			text = append(text, fmt.Sprintf("came at place %d of its queue", c.QueuePosition))
@@ -65,8 +65,22 @@ func laneCells(c *call.Call) []string {
 		if c.LaneLimit != "" {
 			lane += ": " + plain(c.LaneLimit)
 		}
+		if c.Refusals > 0 {
+			lane += ", refused " + times(c.Refusals) // which "queued" has no part of
+		}
 	}
 	return []string{duration(queued(c)), lane}
+}
+
+// times writes how often: once, twice, 3 times.
+func times(n int) string {
+	switch n {
+	case 1:
+		return "once"
+	case 2:
+		return "twice"
+	}
+	return fmt.Sprintf("%d times", n)
 }
 
 // queued is a call's time in the queue as the account has it.

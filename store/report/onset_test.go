@@ -342,6 +342,7 @@ func TestWhatIsWrittenOfAnOnset(t *testing.T) {
 	summary(t, Options{}, stored(turnedAway(1000, 429), load(3000, 1000, 1, 1))...).onsets(&b)
 	summary(t, Options{}, stored(turnedAway(1000, 503), load(1000, 1000, 1, 1))...).onsets(&b)
 	summary(t, Options{}, turnedAway(1000, 529)).onsets(&b)
+	summary(t, Options{}, stored(load(1000, 500, 1, 1), turnedAway(1003, 429))...).onsets(&b)
 	want := `
 the endpoint began to refuse at 10.0 calls/s, 96,000 tokens/min, 20 in flight (first after 1m20s; HTTP 429)
   at most without a refusal: 10.0 calls/s, 96,000 tokens/min, 20 in flight
@@ -356,6 +357,9 @@ the endpoint began to refuse at 1 in flight (the first of several sent together;
   at most without a refusal: 1 in flight
 
 the endpoint refused its first call (HTTP 529)
+
+the endpoint began to refuse at 1 in flight (first after 3.0ms; HTTP 429)
+  at most without a refusal: 1 in flight
 `
 	if diff := cmp.Diff(want, b.String()); diff != "" {
 		t.Error(diff)

@@ -20,7 +20,7 @@ type Shaping struct {
 
 	Waited   int `json:"waited_calls"`      // in a lane, those that did not go on included
 	Resent   int `json:"resent_calls"`      // that weir sent again, because the endpoint had refused them
-	Refusals int `json:"endpoint_refusals"` // the answers that refused them
+	Refusals int `json:"endpoint_refusals"` // after which weir sent a call again, or would have
 }
 
 // shapingSums gather a row's Shaping.
@@ -34,10 +34,10 @@ func (s *shapingSums) add(c *call.Call) {
 	if c.QueuePosition > 0 {
 		s.waited++
 	}
-	if c.Refusals > 0 {
+	if c.Again.Reached() {
 		s.resent++
-		s.refusals += c.Refusals
 	}
+	s.refusals += c.Refusals
 }
 
 // addTTFT counts the TTFT of a call that went well.
@@ -80,14 +80,14 @@ func (r *Report) attemptsCount() bool {
 // resent is the sentence about calls that were sent again; empty for none.
 func (r *Report) resent() string {
 	s := r.Total.Shaping
-	if s.Resent == 0 {
+	if s.Refusals == 0 {
 		return ""
 	}
-	verb := "were"
-	if s.Resent == 1 {
-		verb = "was"
+	sent := "no call"
+	if s.Resent > 0 {
+		sent = count(s.Resent, "call")
 	}
-	return fmt.Sprintf("%s %s sent again after %s", count(s.Resent, "call"), verb, count(s.Refusals, "refusal"))
+	return fmt.Sprintf("the endpoint refused %s, after which weir sent %s again", count(s.Refusals, "attempt"), sent)
 }
 
 // bound is what is known of calls that weir's shaper refused: the lane, and
@@ -131,7 +131,7 @@ func (f *Failure) laneText() string {
 	}
 	text := "lane " + plain(f.Lane)
 	if f.Limit != "" {
-		text += ", limit: " + plain(f.Limit)
+		text += ": " + plain(f.Limit)
 	}
 	if f.WouldWait.Known {
 		text += fmt.Sprintf("; would have waited %s, at most %s", ms(f.WouldWait), ms(f.WouldWaitMost))

@@ -75,7 +75,7 @@ func TestWhatIsWrittenOfTheShaper(t *testing.T) {
 			return nil
 		},
 		"shaped-list.txt": func(b *bytes.Buffer) error {
-			calls := []*call.Call{spans(queuedFor(seen("rag", 400), 250), 7, 0), spans(laneRefused("rag", "in flight", 0), 8, 0), spans(seen("chat", 400), 9, 0)}
+			calls := []*call.Call{spans(queuedFor(seen("rag", 400), 250), 7, 0), spans(sentAgain(queuedFor(seen("rag", 400), 250)), 6, 0), spans(laneRefused("rag", "in flight", 0), 8, 0), spans(seen("chat", 400), 9, 0)}
 			List(b, calls, Style{})
 			for _, c := range calls {
 				ListLine(b, c, Style{Width: 140})
@@ -120,6 +120,24 @@ func TestTheSharesOfTTFT(t *testing.T) {
 				t.Error(diff)
 			}
 		})
+	}
+}
+
+// A call that waited to be sent again, and was not, is a refusal alone.
+func TestOnlyCallsThatWereSentAgainAreToldAsSuch(t *testing.T) {
+	given := failedCall("chat", call.Refused, 429, "its wait was over")
+	given.Refusals, given.HoldReason = 1, "429"
+	for _, c := range []struct {
+		calls []*call.Call
+		want  string
+	}{
+		{[]*call.Call{sentAgain(seen("chat", 400)), given}, "the endpoint refused 3 attempts, after which weir sent 1 call again"},
+		{[]*call.Call{given}, "the endpoint refused 1 attempt, after which weir sent no call again"},
+		{[]*call.Call{seen("chat", 400)}, ""},
+	} {
+		if got := summary(t, Options{}, c.calls...).resent(); got != c.want {
+			t.Errorf("%q, want %q", got, c.want)
+		}
 	}
 }
 
