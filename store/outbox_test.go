@@ -222,13 +222,26 @@ func TestVariablesThatKeepSpansAtHome(t *testing.T) {
 			t.Errorf("%v: %d written, want 1", env, tr.Recorder.Written())
 		}
 	}
-	db := openAt(t, filepath.Join(t.TempDir(), "weir.db"))
-	_, err := NewTracing(context.Background(), db, TracingOptions{Env: func(n string) (string, bool) {
-		v := map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "http://x", "OTEL_EXPORTER_OTLP_PROTOCOL": "http/json"}[n]
-		return v, v != ""
-	}})
-	if err == nil || !contains(err.Error(), "want grpc or http/protobuf") {
-		t.Errorf("an unknown protocol: %v", err)
+}
+
+// Nothing is sent to anywhere else when it is unclear where to.
+func TestVariablesThatSayNoPlaceAreRefused(t *testing.T) {
+	for _, row := range []struct{ name, endpoint, protocol, want string }{
+		{"an unknown protocol", "http://x", "http/json", "want grpc or http/protobuf"},
+		{"an address", "127.0.0.1:4317", "grpc", "for traces: want a URL, as http://127.0.0.1:4318"},
+		{"a name and a port", "localhost:4318", "", "want a URL"},
+		{"an address with a password", "me:secret@collector:4318", "", "want a URL"},
+		{"a path", "/v1/traces", "", "want a URL"},
+		{"no host", "http:///v1/traces", "", "want a URL"},
+	} {
+		db := openAt(t, filepath.Join(t.TempDir(), "weir.db"))
+		_, err := NewTracing(context.Background(), db, TracingOptions{Env: func(n string) (string, bool) {
+			v := map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": row.endpoint, "OTEL_EXPORTER_OTLP_PROTOCOL": row.protocol}[n]
+			return v, v != ""
+		}})
+		if err == nil || !contains(err.Error(), row.want) || contains(err.Error(), "secret") {
+			t.Errorf("%s: %v", row.name, err)
+		}
 	}
 }
 
