@@ -116,8 +116,13 @@ func openOutbox(ctx context.Context, db *DB, writer int64, res *resource.Resourc
 	return b, nil
 }
 
+// BadVariable is an OTEL_ variable that cannot be followed, and what is wanted.
+type BadVariable string
+
+func (v BadVariable) Error() string { return string(v) }
+
 func unknownProtocol(protocol string) error {
-	return fmt.Errorf("OTEL_EXPORTER_OTLP_PROTOCOL=%s: want grpc or http/protobuf", protocol)
+	return BadVariable("OTEL_EXPORTER_OTLP_PROTOCOL=" + protocol + ": want grpc or http/protobuf")
 }
 
 // otlpTarget reads where a signal, TRACES, METRICS or LOGS, is to be sent, by the
@@ -141,7 +146,7 @@ func otlpTarget(env func(string) (string, bool), signal string) (target, protoco
 	}
 	u, err := url.Parse(target)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return "", "", fmt.Errorf("OTEL_EXPORTER_OTLP_ENDPOINT for %s: want a URL, as http://127.0.0.1:4318, or http://127.0.0.1:4317 for gRPC", strings.ToLower(signal))
+		return "", "", BadVariable("OTEL_EXPORTER_OTLP_ENDPOINT for " + strings.ToLower(signal) + ": want a URL, as http://127.0.0.1:4318, or http://127.0.0.1:4317 for gRPC")
 	}
 	u.User = nil // it may hold a password, and the target is stored and told
 	return u.String(), get("OTEL_EXPORTER_OTLP_"+signal+"_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"), nil
