@@ -27,13 +27,10 @@ func TestCollectorGetsSpansMetricsAndTheLog(t *testing.T) {
 		t.Skip("the collector is not built: run examples/observability/collector/build")
 	}
 	folder, grpc := t.TempDir(), freeAddress(t)
-	for name, value := range map[string]string{
-		"COLLECTOR_FOLDER": folder, "COLLECTOR_GRPC": grpc, "COLLECTOR_HTTP": freeAddress(t),
-		"OTEL_EXPORTER_OTLP_ENDPOINT": "http://" + grpc, "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc", "OTEL_METRIC_EXPORT_INTERVAL": "500",
-	} {
-		t.Setenv(name, value)
-	}
-	s := newStand(t, "exemplar-storage", "-v")
+	s := newStand(t, []string{
+		"COLLECTOR_FOLDER=" + folder, "COLLECTOR_GRPC=" + grpc, "COLLECTOR_HTTP=" + freeAddress(t),
+		"OTEL_EXPORTER_OTLP_ENDPOINT=http://" + grpc, "OTEL_EXPORTER_OTLP_PROTOCOL=grpc", "OTEL_METRIC_EXPORT_INTERVAL=500",
+	}, "exemplar-storage", "-v")
 	s.start(bin, "--config", "collector/config.yaml")
 	s.until("the collector listens", func() error {
 		c, err := net.Dial("tcp", grpc)
