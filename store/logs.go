@@ -30,12 +30,11 @@ func (t *Tracing) NewLogs(ctx context.Context, o TracingOptions) (*Logs, error) 
 	if o.Env == nil {
 		return nil, nil
 	}
-	target, protocol := otlpTarget(o.Env, "LOGS")
-	if target == "" {
-		return nil, nil
+	target, protocol, err := otlpTarget(o.Env, "LOGS")
+	if target == "" || err != nil {
+		return nil, err
 	}
 	var exporter sdklog.Exporter
-	var err error
 	switch protocol {
 	case "grpc":
 		exporter, err = otlploggrpc.New(ctx, otlploggrpc.WithRetry(otlploggrpc.RetryConfig{Enabled: false}))

@@ -29,7 +29,7 @@ type callMetrics struct {
 	stalled, parts               metric.Float64Counter
 	inFlight                     metric.Int64ObservableUpDownCounter
 	written, lost, sent, failed  metric.Int64ObservableCounter
-	waiting                      metric.Int64ObservableUpDownCounter
+	waiting, unsent              metric.Int64ObservableUpDownCounter
 	cpu                          metric.Float64ObservableCounter
 	recorder                     *Recorder
 	outbox                       *Outbox // nil: nothing is sent on
@@ -78,19 +78,21 @@ func newCallMetrics(meter metric.Meter, t *Tracing, profiles []string) (*callMet
 	errs = append(errs, err)
 	m.waiting, err = meter.Int64ObservableUpDownCounter("weir.spans.waiting", metric.WithUnit("{span}"), metric.WithDescription("Spans that are not written yet."))
 	errs = append(errs, err)
+	m.unsent, err = meter.Int64ObservableUpDownCounter("weir.otlp.spans.waiting", metric.WithUnit("{span}"), metric.WithDescription("Spans of the database that the collector is yet to take, those of earlier processes too."))
+	errs = append(errs, err)
 	m.cpu, err = meter.Float64ObservableCounter("process.cpu.time", metric.WithUnit("s"), metric.WithDescription("What the process of weir used of its cores."))
 	errs = append(errs, err)
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
-	if _, err := meter.RegisterCallback(m.observe, m.inFlight, m.written, m.lost, m.sent, m.failed, m.waiting, m.cpu); err != nil {
+	if _, err := meter.RegisterCallback(m.observe, m.inFlight, m.written, m.lost, m.sent, m.failed, m.waiting, m.unsent, m.cpu); err != nil {
 		return nil, err
 	}
 	return m, nil
 }
 
 // observe tells how things stand.
-func (m *callMetrics) observe(_ context.Context, to metric.Observer) error {
+func (m *callMetrics) observe(ctx context.Context, to metric.Observer) error {
 	underWay := m.labels.each() // a series that was told of does not vanish
 	for _, c := range m.recorder.underWay() {
 		if c.Purpose != call.PurposeConnection {
@@ -106,6 +108,9 @@ func (m *callMetrics) observe(_ context.Context, to metric.Observer) error {
 	if m.outbox != nil {
 		to.ObserveInt64(m.sent, m.outbox.Sent())
 		to.ObserveInt64(m.failed, m.outbox.Failed())
+		if n, err := m.outbox.Waiting(ctx); err == nil { // else it is not known
+			to.ObserveInt64(m.unsent, n)
+		}
 	}
 	if used, ok := cpuTime(); ok {
 		to.ObserveFloat64(m.cpu, used.Seconds())

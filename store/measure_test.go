@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"maps"
+	"net/http/httptest"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -265,6 +266,43 @@ func TestCallsInFlightInMetrics(t *testing.T) {
 	}
 	if lost := g.last["weir.spans.lost"].GetSum().GetDataPoints(); len(lost) != 1 || lost[0].GetAsInt() != 0 {
 		t.Errorf("spans lost: %v", lost)
+	}
+}
+
+// While the traces' collector is ill, and when it is well again.
+func TestSendingInMetrics(t *testing.T) {
+	c := &collector{ill: true}
+	url, _ := listenOn(t, c, "127.0.0.1:0")
+	_, tr, stop := tracing(t, filepath.Join(t.TempDir(), "weir.db"), setEnv(t, url))
+	m, err := tr.NewMetrics(t.Context(), MetricsOptions{Scraped: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	scraped := func() map[string]string {
+		w := httptest.NewRecorder()
+		m.Handler().ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
+		figures := map[string]string{}
+		for line := range strings.Lines(w.Body.String()) {
+			if name, figure, ok := strings.Cut(strings.TrimSpace(line), " "); ok && strings.HasPrefix(name, "weir_otlp_") {
+				figures[strings.TrimPrefix(name, "weir_otlp_")] = figure
+			}
+		}
+		return figures
+	}
+	for range 3 {
+		record(tr, context.Background(), streamed())
+	}
+	await(t, "a refusal", func() bool { f := scraped(); return f["spans_waiting"] == "3" && f["attempts_failed_total"] != "0" })
+	if sent := scraped()["spans_sent_total"]; sent != "0" {
+		t.Errorf("%s spans were sent to a collector that takes none", sent)
+	}
+	c.mu.Lock()
+	c.ill = false
+	c.mu.Unlock()
+	await(t, "the spans to come", func() bool { f := scraped(); return f["spans_waiting"] == "0" && f["spans_sent_total"] == "3" })
+	stop()
+	if err := m.Shutdown(t.Context()); err != nil {
+		t.Fatal(err)
 	}
 }
 

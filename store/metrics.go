@@ -97,9 +97,9 @@ func (t *Tracing) NewMetrics(ctx context.Context, o MetricsOptions) (*Metrics, e
 	}
 	m := &Metrics{}
 	options := []sdkmetric.Option{sdkmetric.WithResource(t.resource), sdkmetric.WithCardinalityLimit(mostPoints)}
-	target, protocol := otlpTarget(o.Env, "METRICS")
-	if target == "" && !o.Scraped {
-		return nil, nil
+	target, protocol, err := otlpTarget(o.Env, "METRICS")
+	if err != nil || target == "" && !o.Scraped {
+		return nil, err
 	}
 	if target != "" {
 		exporter, err := newMetricExporter(ctx, protocol)
@@ -121,7 +121,7 @@ func (t *Tracing) NewMetrics(ctx context.Context, o MetricsOptions) (*Metrics, e
 		options = append(options, sdkmetric.WithReader(reader))
 	}
 	m.provider = sdkmetric.NewMeterProvider(options...)
-	err := m.instruments(o.Lanes)
+	err = m.instruments(o.Lanes)
 	if err == nil {
 		m.calls, err = newCallMetrics(m.provider.Meter("weir"), t, o.Profiles)
 	}

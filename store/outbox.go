@@ -87,9 +87,9 @@ func newOutbox(ctx context.Context, db *DB, r *Recorder, res *resource.Resource,
 
 // openOutbox is an outbox that is ready to send, and does not do so by itself.
 func openOutbox(ctx context.Context, db *DB, writer int64, res *resource.Resource, o TracingOptions) (*Outbox, error) {
-	target, protocol := otlpTarget(o.Env, "TRACES")
-	if target == "" {
-		return nil, nil
+	target, protocol, err := otlpTarget(o.Env, "TRACES")
+	if target == "" || err != nil {
+		return nil, err
 	}
 	var client otlptrace.Client
 	switch protocol {
@@ -116,13 +116,19 @@ func openOutbox(ctx context.Context, db *DB, writer int64, res *resource.Resourc
 	return b, nil
 }
 
+// BadVariable is an OTEL_ variable that cannot be followed, and what is wanted.
+type BadVariable string
+
+func (v BadVariable) Error() string { return string(v) }
+
 func unknownProtocol(protocol string) error {
-	return fmt.Errorf("OTEL_EXPORTER_OTLP_PROTOCOL=%s: want grpc or http/protobuf", protocol)
+	return BadVariable("OTEL_EXPORTER_OTLP_PROTOCOL=" + protocol + ": want grpc or http/protobuf")
 }
 
-// otlpTarget reads where a signal, TRACES or METRICS, is to be sent, by the
-// variables of the OpenTelemetry specification; empty for nowhere.
-func otlpTarget(env func(string) (string, bool), signal string) (target, protocol string) {
+// otlpTarget reads where a signal, TRACES, METRICS or LOGS, is to be sent, by the
+// variables of the OpenTelemetry specification; empty for nowhere. An address
+// that is no URL is an error: the SDK would send to its own default instead.
+func otlpTarget(env func(string) (string, bool), signal string) (target, protocol string, err error) {
 	get := func(names ...string) string {
 		for _, name := range names {
 			if v, ok := env(name); ok && v != "" {
@@ -132,14 +138,18 @@ func otlpTarget(env func(string) (string, bool), signal string) (target, protoco
 		return ""
 	}
 	if strings.EqualFold(get("OTEL_SDK_DISABLED"), "true") || get("OTEL_"+signal+"_EXPORTER") == "none" {
-		return "", ""
+		return "", "", nil
 	}
 	target = get("OTEL_EXPORTER_OTLP_"+signal+"_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
-	if u, err := url.Parse(target); err == nil && u.User != nil {
-		u.User = nil // it may hold a password, and the target is stored and told
-		target = u.String()
+	if target == "" {
+		return "", "", nil
 	}
-	return target, get("OTEL_EXPORTER_OTLP_"+signal+"_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
+	u, err := url.Parse(target)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return "", "", BadVariable("OTEL_EXPORTER_OTLP_ENDPOINT for " + strings.ToLower(signal) + ": want a URL, as http://127.0.0.1:4318, or http://127.0.0.1:4317 for gRPC")
+	}
+	u.User = nil // it may hold a password, and the target is stored and told
+	return u.String(), get("OTEL_EXPORTER_OTLP_"+signal+"_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"), nil
 }
 
 // Target is the collector's address.

@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -223,13 +222,26 @@ func TestVariablesThatKeepSpansAtHome(t *testing.T) {
 			t.Errorf("%v: %d written, want 1", env, tr.Recorder.Written())
 		}
 	}
-	db := openAt(t, filepath.Join(t.TempDir(), "weir.db"))
-	_, err := NewTracing(context.Background(), db, TracingOptions{Env: func(n string) (string, bool) {
-		v := map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "http://x", "OTEL_EXPORTER_OTLP_PROTOCOL": "http/json"}[n]
-		return v, v != ""
-	}})
-	if err == nil || !contains(err.Error(), "want grpc or http/protobuf") {
-		t.Errorf("an unknown protocol: %v", err)
+}
+
+// Nothing is sent to anywhere else when it is unclear where to.
+func TestVariablesThatSayNoPlaceAreRefused(t *testing.T) {
+	for _, row := range []struct{ name, endpoint, protocol, want string }{
+		{"an unknown protocol", "http://x", "http/json", "want grpc or http/protobuf"},
+		{"an address", "127.0.0.1:4317", "grpc", "for traces: want a URL, as http://127.0.0.1:4318"},
+		{"a name and a port", "localhost:4318", "", "want a URL"},
+		{"an address with a password", "me:secret@collector:4318", "", "want a URL"},
+		{"a path", "/v1/traces", "", "want a URL"},
+		{"no host", "http:///v1/traces", "", "want a URL"},
+	} {
+		db := openAt(t, filepath.Join(t.TempDir(), "weir.db"))
+		_, err := NewTracing(context.Background(), db, TracingOptions{Env: func(n string) (string, bool) {
+			v := map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": row.endpoint, "OTEL_EXPORTER_OTLP_PROTOCOL": row.protocol}[n]
+			return v, v != ""
+		}})
+		if err == nil || !contains(err.Error(), row.want) || contains(err.Error(), "secret") {
+			t.Errorf("%s: %v", row.name, err)
+		}
 	}
 }
 
@@ -237,17 +249,8 @@ func TestVariablesThatKeepSpansAtHome(t *testing.T) {
 func TestSendingReadsNoSpansButItsOwn(t *testing.T) {
 	db := openAt(t, filepath.Join(t.TempDir(), "weir.db"))
 	for _, query := range []string{countWaiting, writersToSend, deliveries, selectSpan + " WHERE s.id > 1 AND s.writer = 1 ORDER BY s.id LIMIT 10"} {
-		rows, err := db.read.Query("EXPLAIN QUERY PLAN "+query, make([]any, strings.Count(query, "?"))...)
-		if err != nil {
-			t.Fatal(err)
-		}
 		asked := 0
-		for rows.Next() {
-			var id, parent, unused int
-			var step string
-			if err := rows.Scan(&id, &parent, &unused, &step); err != nil {
-				t.Fatal(err)
-			}
+		for _, step := range steps(t, db, query) {
 			if words := strings.Fields(step); len(words) > 1 && words[1] == "s" {
 				asked++
 				if !strings.Contains(step, "INDEX spans_writer (writer=?") {
@@ -255,8 +258,30 @@ func TestSendingReadsNoSpansButItsOwn(t *testing.T) {
 				}
 			}
 		}
-		if err := errors.Join(rows.Err(), rows.Close()); err != nil || asked == 0 {
-			t.Errorf("%s: %d steps look at spans, %v", query, asked, err)
+		if asked == 0 {
+			t.Errorf("%s: no step looks at spans", query)
 		}
 	}
+}
+
+// steps are how SQLite finds what a query asks.
+func steps(t *testing.T, db *DB, query string) (all []string) {
+	t.Helper()
+	rows, err := db.read.Query("EXPLAIN QUERY PLAN "+query, make([]any, strings.Count(query, "?"))...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var id, parent, unused int
+		var step string
+		if err := rows.Scan(&id, &parent, &unused, &step); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, step)
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return all
 }

@@ -151,7 +151,7 @@ func (a *app) exportOTLP(ctx context.Context, of *store.Selection, f exportFlags
 	}
 	release, _ := buildVersion()
 	n, err := store.Resend(ctx, db, of, store.TracingOptions{Version: release, Env: a.env})
-	if errors.Is(err, store.ErrNoCollector) {
+	if err = orUsage(err); errors.Is(err, store.ErrNoCollector) {
 		err = usage(err)
 	}
 	if err != nil && n > 0 {

@@ -65,22 +65,31 @@ func (a *app) openStack(ctx context.Context, path string, shape *shaper.Shaper) 
 	release, _ := buildVersion()
 	options := store.TracingOptions{Version: release, Env: a.env, Log: a.logger(false)}
 	if s.tracing, err = store.NewTracing(ctx, s.db, options); err != nil {
-		return nil, errors.Join(err, s.db.Close())
+		return nil, errors.Join(orUsage(err), s.db.Close())
 	}
 	if s.metrics, err = s.tracing.NewMetrics(ctx, store.MetricsOptions{
 		Env: a.env, Log: options.Log, Lanes: func() []store.Lane { return laneStates(s.shaper) },
 		Profiles: a.telemetry.profiles, Scraped: a.telemetry.admin != "", NativeHistograms: a.telemetry.native,
 	}); err != nil {
-		return nil, errors.Join(err, s.close())
+		return nil, errors.Join(orUsage(err), s.close())
 	}
 	if s.logs, err = s.tracing.NewLogs(ctx, options); err != nil {
-		return nil, errors.Join(err, s.close())
+		return nil, errors.Join(orUsage(err), s.close())
 	}
 	if s.logs != nil {
 		a.telemetry.sent = s.logs.Handler
 	}
 	s.tracer = s.tracing.Provider.Tracer("weir")
 	return s, nil
+}
+
+// orUsage makes a fault of usage of a variable that cannot be followed: nothing was sent.
+func orUsage(err error) error {
+	var bad store.BadVariable
+	if errors.As(err, &bad) {
+		return usage(err)
+	}
+	return err
 }
 
 // proxy makes a proxy that records here. It opens upstreams of its own.

@@ -59,12 +59,16 @@ type stand struct {
 	proxy         string // base URL
 	admin         string // host and port
 	prometheus    string // base URL
+	env           []string
 }
 
-// newStand starts all of it; args are of the proxy, features of the Prometheus.
-func newStand(t *testing.T, features string, args ...string) *stand {
+// newStand starts all of it, beside the other tests: it is mostly the answers and
+// Prometheus's intervals that take long. env are variables of all programs, args
+// are of the proxy, features of the Prometheus.
+func newStand(t *testing.T, env []string, features string, args ...string) *stand {
 	needs(t, "prometheus", "promtool")
-	s := &stand{t: t, dir: t.TempDir()}
+	t.Parallel()
+	s := &stand{t: t, dir: t.TempDir(), env: env}
 	s.weir, s.db = filepath.Join(s.dir, "weir"), filepath.Join(s.dir, "weir.db")
 	if out, err := exec.Command("go", "build", "-o", s.weir, "weir/cmd/weir").CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)
@@ -112,7 +116,7 @@ func freeAddress(t *testing.T) string {
 func (s *stand) start(program string, args ...string) {
 	s.t.Helper()
 	c := exec.Command(program, args...)
-	c.Env = append(os.Environ(), "HOME="+s.dir, "XDG_DATA_HOME="+s.dir, "XDG_RUNTIME_DIR=")
+	c.Env = append(append(os.Environ(), s.env...), "HOME="+s.dir, "XDG_DATA_HOME="+s.dir, "XDG_RUNTIME_DIR=")
 	var said bytes.Buffer
 	c.Stdout, c.Stderr = &said, &said
 	if err := c.Start(); err != nil {
@@ -245,7 +249,7 @@ func ruleQueries(t *testing.T, file string) map[string]string {
 }
 
 func TestEveryQueryReturnsDataAfterARun(t *testing.T) {
-	s := newStand(t, "exemplar-storage", "--impair", "529:10%", "--limit", "scenario=short_chat concurrency=64")
+	s := newStand(t, nil, "exemplar-storage", "--impair", "529:10%", "--limit", "scenario=short_chat concurrency=64")
 	s.load("10s")
 	all := []map[string]string{dashboardQueries(t), ruleQueries(t, "rules.yml"), ruleQueries(t, "alerts.yml")}
 	for _, queries := range all {
@@ -288,23 +292,21 @@ func TestEveryQueryReturnsDataAfterARun(t *testing.T) {
 }
 
 func TestNativeHistogramsWhereAskedFor(t *testing.T) {
-	s := newStand(t, "native-histograms", "--native-histograms")
+	s := newStand(t, nil, "native-histograms", "--native-histograms")
 	s.load("3s")
 	s.until("a native histogram", func() error {
 		return s.returns(`histogram_quantile(0.95, sum by (weir_scenario) (rate(weir_ttft_felt_seconds[1m])))`)
 	})
 }
 
-// The other files are for programs that these tests do not start.
-func TestOtherFilesAreYAML(t *testing.T) {
-	for _, file := range []string{"collector.yaml", "grafana/datasources.yaml"} {
-		b, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var any map[string]any
-		if err := yaml.Unmarshal(b, &any); err != nil || len(any) == 0 {
-			t.Errorf("%s: %v", file, err)
-		}
+// Grafana is none of the programs that these tests start.
+func TestDataSourcesAreYAML(t *testing.T) {
+	b, err := os.ReadFile("grafana/datasources.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var sources map[string]any
+	if err := yaml.Unmarshal(b, &sources); err != nil || len(sources) == 0 {
+		t.Error(err)
 	}
 }
