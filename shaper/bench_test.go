@@ -81,7 +81,8 @@ func parked(b *testing.B, n int) (s *Shaper, held *Permit) {
 
 // join is the part of Admit that is done under the lock.
 func join(s *Shaper, a Ask) *waiter {
-	p := &Permit{s: s, ask: a}
+	s.seq++
+	p := &Permit{s: s, ask: a, seq: s.seq}
 	now := s.now()
 	p.line, p.arrived = s.line(&p.ask, now), now
 	blocked := s.blocked(p.line.path, now)

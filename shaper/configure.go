@@ -98,7 +98,7 @@ func (s *Shaper) configure(rules []Rule) {
 		}
 		waiting = append(waiting, ln)
 	}
-	slices.SortFunc(waiting, func(a, b *line) int { return int(a.first.seq) - int(b.first.seq) })
+	slices.SortFunc(waiting, func(a, b *line) int { return int(a.first.permit.seq) - int(b.first.permit.seq) })
 	for _, ln := range waiting {
 		for w := ln.first; w != nil; w = w.next {
 			w.permit.account = s.account(w.permit, ln.at, now)

@@ -10,7 +10,6 @@ type waiter struct {
 	permit     *Permit // that it will have
 	ready      chan struct{}
 	admitted   bool
-	seq        uint64
 	entered    time.Duration
 	heldBefore time.Duration // for which its endpoint had been held when it came
 
@@ -135,7 +134,7 @@ func (p *party) member(name string, share float64) *party {
 // fix sees to its place after what goes next of it, or its tag, has changed.
 func (p *party) fix() {
 	if len(p.lines) > 0 {
-		p.seq = p.lines[0].first.seq
+		p.seq = p.lines[0].first.permit.seq
 	} else {
 		p.seq = p.members[0].seq
 	}
@@ -153,7 +152,7 @@ func (q *queue) add(ln *line, in *lane) {
 			p.fix()
 			continue
 		}
-		p.service, p.seq = max(p.service, p.of.now+cost/p.share), ln.first.seq
+		p.service, p.seq = max(p.service, p.of.now+cost/p.share), ln.first.permit.seq
 		heap.Push(&p.of.members, p)
 	}
 	q.n++
@@ -209,7 +208,7 @@ func (q *queue) moved(ln *line) {
 type lines []*line
 
 func (l lines) Len() int           { return len(l) }
-func (l lines) Less(i, j int) bool { return l[i].first.seq < l[j].first.seq }
+func (l lines) Less(i, j int) bool { return l[i].first.permit.seq < l[j].first.permit.seq }
 func (l lines) Swap(i, j int)      { l[i], l[j] = l[j], l[i]; l[i].index, l[j].index = i, j }
 func (l *lines) Push(x any)        { ln := x.(*line); ln.index = len(*l); *l = append(*l, ln) }
 func (l *lines) Pop() any {

@@ -85,6 +85,8 @@ func (s *Shaper) enter(ctx context.Context, p *Permit, first bool) error {
 	p.line = ln
 	if !first {
 		p.arrived = now - p.ask.Age
+		s.seq++
+		p.seq = s.seq
 	}
 	blocked := s.blocked(ln.path, now)
 	if blocked == nil {
@@ -209,8 +211,7 @@ func (s *Shaper) admit(p *Permit, now time.Duration) {
 // the queue of the lane that it cannot pass.
 func (s *Shaper) park(p *Permit, at *lane, now time.Duration, first bool) *waiter {
 	ln := p.line
-	s.seq++
-	w := &waiter{permit: p, ready: make(chan struct{}), seq: s.seq, entered: now}
+	w := &waiter{permit: p, ready: make(chan struct{}), entered: now}
 	w.heldBefore = ln.held(now)
 	p.reserved = ln.known.reserve(&p.ask)
 	for _, l := range ln.path {
