@@ -71,6 +71,10 @@ func (s *Shaper) Change(text string) (old, now Rule, err error) {
 func (s *Shaper) configure(rules []Rule) {
 	now := s.now()
 	s.rules = rules
+	for _, ln := range s.lines {
+		s.unclaim(ln)
+		ln.turns = nil
+	}
 	for key, l := range s.lanes {
 		i := slices.IndexFunc(rules, func(r Rule) bool { return r.Select.String() == l.selector })
 		switch {

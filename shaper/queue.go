@@ -2,6 +2,7 @@ package shaper
 
 import (
 	"container/heap"
+	"slices"
 	"time"
 )
 
@@ -32,7 +33,9 @@ type line struct {
 	n           int
 	at          *lane // in whose queue it stands; nil: in none
 	session     *party
-	index       int // in session.lines
+	turns       []*lane // where its first has had its turn in vain
+	holds       []*lane // where a place is kept for it
+	index       int     // in session.lines
 }
 
 type lineKey struct{ scenario, upstream, model, key, session string }
@@ -147,12 +150,22 @@ func (q *queue) add(ln *line, in *lane) {
 	session := q.classes[ln.class-1].member(ln.key.scenario, ln.share).member(ln.key.session, 1)
 	ln.at, ln.session = in, session
 	heap.Push(&session.lines, ln)
+	again := slices.Contains(ln.turns, in) // it was the first here
 	for p := session; p.of != nil; p = p.of {
-		if p.index >= 0 {
+		waits := p.index >= 0
+		switch {
+		case again && waits:
+			p.service = min(p.service, p.of.now)
+		case again:
+			p.service = p.of.now
+		case !waits:
+			p.service = max(p.service, p.of.now+cost/p.share)
+		}
+		if waits {
 			p.fix()
 			continue
 		}
-		p.service, p.seq = max(p.service, p.of.now+cost/p.share), ln.first.permit.seq
+		p.seq = ln.first.permit.seq
 		heap.Push(&p.of.members, p)
 	}
 	q.n++
