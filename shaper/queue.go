@@ -40,49 +40,49 @@ type line struct {
 
 type lineKey struct{ scenario, upstream, model, key, session string }
 
-func (l *line) push(w *waiter) {
-	w.line, w.prev, w.next = l, l.last, nil
-	if l.last == nil {
-		l.first = w
+func (ln *line) push(w *waiter) {
+	w.line, w.prev, w.next = ln, ln.last, nil
+	if ln.last == nil {
+		ln.first = w
 	} else {
-		l.last.next = w
+		ln.last.next = w
 	}
-	l.last = w
-	l.n++
+	ln.last = w
+	ln.n++
 }
 
-func (l *line) pushFirst(w *waiter) {
-	w.line, w.prev, w.next = l, nil, l.first
-	if l.first == nil {
-		l.last = w
+func (ln *line) pushFirst(w *waiter) {
+	w.line, w.prev, w.next = ln, nil, ln.first
+	if ln.first == nil {
+		ln.last = w
 	} else {
-		l.first.prev = w
+		ln.first.prev = w
 	}
-	l.first = w
-	l.n++
+	ln.first = w
+	ln.n++
 }
 
-func (l *line) remove(w *waiter) {
+func (ln *line) remove(w *waiter) {
 	if w.prev == nil {
-		l.first = w.next
+		ln.first = w.next
 	} else {
 		w.prev.next = w.next
 	}
 	if w.next == nil {
-		l.last = w.prev
+		ln.last = w.prev
 	} else {
 		w.next.prev = w.prev
 	}
 	w.prev, w.next = nil, nil
-	l.n--
+	ln.n--
 }
 
 // held is for how long the line's endpoint has been held so far.
-func (l *line) held(now time.Duration) time.Duration {
-	if len(l.path) == 0 {
+func (ln *line) held(now time.Duration) time.Duration {
+	if len(ln.path) == 0 {
 		return 0
 	}
-	return l.path[len(l.path)-1].hold.so(now)
+	return ln.path[len(ln.path)-1].hold.so(now)
 }
 
 // queue is the lines that wait for a lane. Classes go strictly one before the
