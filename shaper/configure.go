@@ -71,6 +71,10 @@ func (s *Shaper) Change(text string) (old, now Rule, err error) {
 func (s *Shaper) configure(rules []Rule) {
 	now := s.now()
 	s.rules = rules
+	for _, ln := range s.lines {
+		s.unclaim(ln)
+		ln.turns = nil
+	}
 	for key, l := range s.lanes {
 		i := slices.IndexFunc(rules, func(r Rule) bool { return r.Select.String() == l.selector })
 		switch {
@@ -98,7 +102,7 @@ func (s *Shaper) configure(rules []Rule) {
 		}
 		waiting = append(waiting, ln)
 	}
-	slices.SortFunc(waiting, func(a, b *line) int { return int(a.first.seq) - int(b.first.seq) })
+	slices.SortFunc(waiting, func(a, b *line) int { return int(a.first.permit.seq) - int(b.first.permit.seq) })
 	for _, ln := range waiting {
 		for w := ln.first; w != nil; w = w.next {
 			w.permit.account = s.account(w.permit, ln.at, now)

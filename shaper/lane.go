@@ -25,6 +25,9 @@ type lane struct {
 	adapt    adapter
 	hold     hold
 
+	keeps *line // that a place is kept for, or that has the next one
+	kept  int   // 1: it is kept already
+
 	queue   queue
 	waiting [Low]int // calls of each class that have to pass it, wherever they stand
 	demand  float64  // tokens that they will reserve
@@ -81,7 +84,7 @@ func (l *lane) closed(now time.Duration) (limit string, until time.Duration) {
 	if l.hold.until > now {
 		return limitHold, l.hold.until
 	}
-	if slots := l.slots(); slots > 0 && l.inFlight >= slots {
+	if slots := l.slots(); slots > 0 && l.inFlight+l.kept >= slots {
 		return limitInFlight, 0
 	}
 	if at := l.pace.next(now, l.waiters() == 0); at > now {
@@ -106,7 +109,7 @@ type taken struct {
 	accepted      bool    // the adapter knows that the endpoint took the call
 }
 
-// take lets a call pass.
+// take lets a call pass; its pace is taken apart.
 func (l *lane) take(now time.Duration, reserved reservation, weight float64) taken {
 	t := taken{lane: l}
 	if l.budgeted() {
@@ -118,7 +121,6 @@ func (l *lane) take(now time.Duration, reserved reservation, weight float64) tak
 		l.input.take(t.input)
 		l.output.take(t.output)
 	}
-	l.pace.take(now)
 	l.inFlight++
 	l.admitted++
 	l.rate.add(now)

@@ -135,6 +135,9 @@ var settings = []struct {
 		if err != nil || d <= 0 {
 			return fmt.Errorf("%q: want a time such as 30s", text)
 		}
+		if d > longestWait {
+			return fmt.Errorf("%q: want %s at most", text, spell(longestWait))
+		}
 		l.Wait = d
 		return nil
 	}, func(l *Limit) string {
@@ -245,6 +248,8 @@ func (l Limit) String() string {
 const (
 	leastNumber = 1e-6
 	mostNumber  = 1e12
+	mostWhole   = 1_000_000
+	longestWait = 10 * farAway
 )
 
 func number(at func(*Limit) *float64) func(*Limit, string) error {
@@ -267,6 +272,9 @@ func whole(at func(*Limit) *int) func(*Limit, string) error {
 		if err != nil || n < 1 {
 			return fmt.Errorf("%q: want a whole number above 0", text)
 		}
+		if n > mostWhole {
+			return fmt.Errorf("%q: want %d at most", text, mostWhole)
+		}
 		*at(l) = n
 		return nil
 	}
@@ -287,6 +295,9 @@ func setConcurrency(l *Limit, text string) error {
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 1 {
 		return fmt.Errorf(`%q: want a whole number above 0, "adaptive" or "adaptive:N"`, text)
+	}
+	if n > mostWhole {
+		return fmt.Errorf("%q: want %d at most", text, mostWhole)
 	}
 	l.Adaptive, l.InFlight = adaptive, n
 	return nil

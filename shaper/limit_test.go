@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -102,6 +103,9 @@ func TestWhatIsNoLimitIsRefusedAndChangesNothing(t *testing.T) {
 		"rpm=0":                  `rpm: "0": want a number above 0`,
 		"burst=1.5":              `burst: "1.5": want a whole number above 0`,
 		"burst=0":                `burst: "0": want a whole number above 0`,
+		"burst=1000001":          `burst: "1000001": want 1000000 at most`,
+		"concurrency=10000000":   `concurrency: "10000000": want 1000000 at most`,
+		"wait=2562047h":          `wait: "2562047h": want 10000h at most`,
 		"tpm=1e13":               `tpm: "1e13": want a number from 1e-06 to 1e+12`,
 		"input_tpm=x":            `input_tpm: "x": want a number above 0`,
 		"output_tpm=x":           `output_tpm: "x": want a number above 0`,
@@ -139,6 +143,17 @@ func TestWhatIsNoLimitIsRefusedAndChangesNothing(t *testing.T) {
 	var unknown *UnknownName
 	if err := new(Limit).Set("qps", "2"); !errors.As(err, &unknown) || unknown.Name != "qps" {
 		t.Errorf("got %v", err)
+	}
+}
+
+func TestTheGreatestValuesAreReckonedWithoutOverflow(t *testing.T) {
+	for _, rule := range []string{"rps=0.000001 burst=1000000", "rps=1000000000000 burst=1000000", "rps=1 wait=10000h", "tpm=1000000000000 burst_tokens=1000000000000", "rps=10 share=0.000001"} {
+		synctest.Test(t, func(t *testing.T) {
+			s := newShaper(t, rule)
+			admit(t, s, Ask{}).Release(Settlement{})
+			time.Sleep(time.Second)
+			admit(t, s, Ask{}).Release(Settlement{})
+		})
 	}
 }
 

@@ -31,6 +31,9 @@ type pacer struct {
 // is also how late a permit may be taken without moving those after it.
 const catchUp = 10 * time.Millisecond
 
+// longestPause is what a burst can save: 30 years still fit into a Duration.
+const longestPause = 30 * 365 * 24 * time.Hour
+
 // stillClock stands still between the times that it is told.
 type stillClock struct{ now time.Duration }
 
@@ -47,6 +50,9 @@ func (p *pacer) set(perSecond float64, burst int, now time.Duration) {
 		interval = max(time.Duration(float64(time.Second)/perSecond), 1)
 	}
 	burst = max(burst, 1)
+	if interval > 0 {
+		burst = max(min(burst, int(longestPause/interval)), 1)
+	}
 	if interval == p.interval && burst == p.burst {
 		return
 	}

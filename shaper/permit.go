@@ -14,6 +14,7 @@ type Permit struct {
 	line     *line
 	waits    *waiter // while it is not had
 	held     bool
+	seq      uint64 // the order in which calls came; one that is sent again keeps it
 	arrived  time.Duration
 	admitted time.Duration
 	reserved reservation

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -74,6 +75,7 @@ var scheduledRules = [][]string{
 	{"key=each concurrency=2", "scenario=a concurrency=1", "scenario=b rps=3 priority=high queue=2"},
 	{"session=each concurrency=1", "all concurrency=adaptive:5 tpm=60000 retry=1"},
 	{"all concurrency=3 queue=4", "model=m1 input_tpm=3000 wait=3s", "scenario=b share=3"},
+	{"scenario=a concurrency=1", "model=m1 rps=4", "session=s1 concurrency=1", "scenario=b concurrency=2 priority=low"},
 }
 
 var scheduledChanges = []string{
@@ -194,8 +196,13 @@ func (c *schedule) check() {
 			c.t.Errorf("lane %s counts %d in flight, %d waiting, %d lines; there are %d, %d, %d",
 				l.name, l.inFlight, l.waiters(), l.queue.n, inFlight[l], waiting[l], queued[l])
 		}
-		if n := l.slots(); n > 0 && l.inFlight > n && !l.limit.Adaptive && !c.changed {
+		if n := l.slots(); n > 0 && l.inFlight+l.kept > n && !l.limit.Adaptive && !c.changed {
 			c.t.Errorf("lane %s has %d in flight, and may have %d", l.name, l.inFlight, n)
+		}
+		if k := l.keeps; k != nil && (k.n == 0 || !slices.Contains(k.path, l) || len(k.holds) == 0) || (l.kept > 0) != (k != nil && slices.Contains(k.holds, l)) {
+			c.t.Errorf("lane %s keeps %d for the line %+v", l.name, l.kept, k)
+		} else if l.kept > 0 && (k.at == l || k.at.keeps != k) {
+			c.t.Errorf("lane %s keeps a place for a line that waits for %s, which has none for it", l.name, k.at.name)
 		}
 		if l.queue.n > 0 {
 			// Who waits does so for a reason, or until a timer tells.

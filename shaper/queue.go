@@ -2,6 +2,7 @@ package shaper
 
 import (
 	"container/heap"
+	"slices"
 	"time"
 )
 
@@ -10,7 +11,6 @@ type waiter struct {
 	permit     *Permit // that it will have
 	ready      chan struct{}
 	admitted   bool
-	seq        uint64
 	entered    time.Duration
 	heldBefore time.Duration // for which its endpoint had been held when it came
 
@@ -19,8 +19,7 @@ type waiter struct {
 }
 
 // line is the calls that are alike in all by which lanes are chosen: a session's
-// calls to a model. They go in the order in which they came. One that is empty
-// is kept for a while, for it remembers what it had.
+// calls to a model. They go in the order in which they came.
 type line struct {
 	key   lineKey
 	path  []*lane // in the order of the rules, and the endpoint's last
@@ -33,136 +32,170 @@ type line struct {
 	first, last *waiter
 	n           int
 	at          *lane // in whose queue it stands; nil: in none
-	part        *part
-	index       int     // in part.lines
-	service     float64 // that it had, in the measure of servedIn
-	servedIn    *lane
+	session     *party
+	turns       []*lane // where its first has had its turn in vain
+	holds       []*lane // where a place is kept for it
+	index       int     // in session.lines
 }
 
 type lineKey struct{ scenario, upstream, model, key, session string }
 
-func (l *line) push(w *waiter) {
-	w.line, w.prev, w.next = l, l.last, nil
-	if l.last == nil {
-		l.first = w
+func (ln *line) push(w *waiter) {
+	w.line, w.prev, w.next = ln, ln.last, nil
+	if ln.last == nil {
+		ln.first = w
 	} else {
-		l.last.next = w
+		ln.last.next = w
 	}
-	l.last = w
-	l.n++
+	ln.last = w
+	ln.n++
 }
 
-func (l *line) pushFirst(w *waiter) {
-	w.line, w.prev, w.next = l, nil, l.first
-	if l.first == nil {
-		l.last = w
+func (ln *line) pushFirst(w *waiter) {
+	w.line, w.prev, w.next = ln, nil, ln.first
+	if ln.first == nil {
+		ln.last = w
 	} else {
-		l.first.prev = w
+		ln.first.prev = w
 	}
-	l.first = w
-	l.n++
+	ln.first = w
+	ln.n++
 }
 
-func (l *line) remove(w *waiter) {
+func (ln *line) remove(w *waiter) {
 	if w.prev == nil {
-		l.first = w.next
+		ln.first = w.next
 	} else {
 		w.prev.next = w.next
 	}
 	if w.next == nil {
-		l.last = w.prev
+		ln.last = w.prev
 	} else {
 		w.next.prev = w.prev
 	}
 	w.prev, w.next = nil, nil
-	l.n--
+	ln.n--
 }
 
 // held is for how long the line's endpoint has been held so far.
-func (l *line) held(now time.Duration) time.Duration {
-	if len(l.path) == 0 {
+func (ln *line) held(now time.Duration) time.Duration {
+	if len(ln.path) == 0 {
 		return 0
 	}
-	return l.path[len(l.path)-1].hold.so(now)
+	return ln.path[len(ln.path)-1].hold.so(now)
 }
 
 // queue is the lines that wait for a lane. Classes go strictly one before the
 // other. Within a class the scenarios have equal parts, or such as their
-// shares say, and within a scenario its lines have equal parts: by start-time
-// fair queueing (Goyal, Vin, Cheng 1996), in which each has a tag, the service
-// it has had, and the least goes next. Who comes new, or again after a pause,
-// starts as if it had just been served beside the one that was served last: so
-// nobody saves up, and nobody comes first by being somebody new each time.
+// shares say, and within a scenario its sessions have equal parts, whatever
+// models and keys they use: by start-time fair queueing (Goyal, Vin, Cheng
+// 1996), in which each has a tag, the service it has had, and the least goes
+// next. Who comes new, or again after a pause, starts as if it had just been
+// served beside the one that was served last: so nobody saves up, and nobody
+// comes first by being somebody new each time. A session's calls go in the
+// order in which they came.
 type queue struct {
 	n       int // lines
-	classes [Low]class
+	classes [Low]party
 }
 
-type class struct {
-	parts parts
-	named map[string]*part
-	now   float64 // the tag of the part that was served last
-}
-
-// part is a scenario's lines in a queue.
-type part struct {
+// party is who shares a queue: a class, which its scenarios share, one of
+// these, which its sessions share, or a session, which has lines.
+type party struct {
 	name    string
-	index   int // in class.parts; -1: it has no lines
-	service float64
-	lines   lines
-	now     float64 // the tag of the line that was served last
+	of      *party // nil: it is a class
+	share   float64
+	index   int     // in of.members; -1: nobody of it waits
+	service float64 // its tag
+	seq     uint64  // of the call that goes next of it
+	now     float64 // the tag of the member that was served last
+	members parties
+	named   map[string]*party
+	spare   *party   // one that is gone, for the next to be made
+	lines   lines    // of a session
+	one     [1]*line // what lines holds, as a rule
+}
+
+// member finds a member, or makes it.
+func (p *party) member(name string, share float64) *party {
+	m := p.named[name]
+	if m == nil {
+		if p.named == nil {
+			p.named = map[string]*party{}
+		}
+		if m, p.spare = p.spare, nil; m == nil {
+			m = new(party)
+		}
+		*m = party{name: name, of: p, index: -1}
+		m.lines = m.one[:0]
+		p.named[name] = m
+	}
+	m.share = share
+	return m
+}
+
+// fix sees to its place after what goes next of it, or its tag, has changed.
+func (p *party) fix() {
+	if len(p.lines) > 0 {
+		p.seq = p.lines[0].first.permit.seq
+	} else {
+		p.seq = p.members[0].seq
+	}
+	heap.Fix(&p.of.members, p.index)
 }
 
 func (q *queue) add(ln *line, in *lane) {
 	w := ln.first.permit
 	cost := in.cost(w.reserved, w.ask.CachedWeight)
-	c := &q.classes[ln.class-1]
-	if c.named == nil {
-		c.named = map[string]*part{}
-	}
-	p := c.named[ln.key.scenario]
-	if p == nil {
-		p = &part{name: ln.key.scenario, index: -1}
-		c.named[p.name] = p
-	}
-	if ln.servedIn != in {
-		ln.service, ln.servedIn = 0, in
-	}
-	ln.service = max(ln.service, p.now+cost)
-	ln.at, ln.part = in, p
-	heap.Push(&p.lines, ln)
-	if p.index < 0 {
-		p.service = max(p.service, c.now+cost/ln.share)
-		heap.Push(&c.parts, p)
-	} else {
-		heap.Fix(&c.parts, p.index) // its first may be another
+	session := q.classes[ln.class-1].member(ln.key.scenario, ln.share).member(ln.key.session, 1)
+	ln.at, ln.session = in, session
+	heap.Push(&session.lines, ln)
+	again := slices.Contains(ln.turns, in) // it was the first here
+	for p := session; p.of != nil; p = p.of {
+		waits := p.index >= 0
+		switch {
+		case again && waits:
+			p.service = min(p.service, p.of.now)
+		case again:
+			p.service = p.of.now
+		case !waits:
+			p.service = max(p.service, p.of.now+cost/p.share)
+		}
+		if waits {
+			p.fix()
+			continue
+		}
+		p.seq = ln.first.permit.seq
+		heap.Push(&p.of.members, p)
 	}
 	q.n++
 }
 
 func (q *queue) remove(ln *line) {
-	c, p := &q.classes[ln.class-1], ln.part
-	heap.Remove(&p.lines, ln.index)
-	if len(p.lines) == 0 {
-		heap.Remove(&c.parts, p.index)
-		if len(c.named) > manyParts {
-			delete(c.named, p.name)
+	heap.Remove(&ln.session.lines, ln.index)
+	for p := ln.session; p.of != nil; p = p.of {
+		if len(p.lines) > 0 || len(p.members) > 0 {
+			p.fix()
+			continue
 		}
-	} else {
-		heap.Fix(&c.parts, p.index)
+		heap.Remove(&p.of.members, p.index)
+		if p == ln.session || len(p.of.named) > manyScenarios {
+			delete(p.of.named, p.name)
+			p.of.spare = p
+		}
 	}
-	ln.at, ln.part = nil, nil
+	ln.at, ln.session = nil, nil
 	q.n--
 }
 
-// manyParts is how many scenarios a queue remembers.
-const manyParts = 256
+// manyScenarios is how many scenarios a class remembers.
+const manyScenarios = 256
 
 // best is the line that goes next; nil when there is none.
 func (q *queue) best() *line {
 	for i := range q.classes {
-		if parts := q.classes[i].parts; len(parts) > 0 {
-			return parts[0].lines[0]
+		if c := &q.classes[i]; len(c.members) > 0 {
+			return c.members[0].members[0].lines[0]
 		}
 	}
 	return nil
@@ -171,30 +204,26 @@ func (q *queue) best() *line {
 // served takes down that the first of a line goes, at some cost; remove or moved
 // follows, when it has gone.
 func (q *queue) served(ln *line, cost float64) {
-	c, p := &q.classes[ln.class-1], ln.part
-	c.now, p.now = max(c.now, p.service), max(p.now, ln.service)
-	p.service += cost / ln.share
-	ln.service += cost
+	for p := ln.session; p.of != nil; p = p.of {
+		p.of.now = max(p.of.now, p.service)
+		p.service += cost / p.share
+	}
 }
 
 // moved sees to the order after a line's first has changed.
 func (q *queue) moved(ln *line) {
-	c, p := &q.classes[ln.class-1], ln.part
-	heap.Fix(&p.lines, ln.index)
-	heap.Fix(&c.parts, p.index)
+	heap.Fix(&ln.session.lines, ln.index)
+	for p := ln.session; p.of != nil; p = p.of {
+		p.fix()
+	}
 }
 
 type lines []*line
 
-func (l lines) Len() int { return len(l) }
-func (l lines) Less(i, j int) bool {
-	if l[i].service != l[j].service {
-		return l[i].service < l[j].service
-	}
-	return l[i].first.seq < l[j].first.seq
-}
-func (l lines) Swap(i, j int) { l[i], l[j] = l[j], l[i]; l[i].index, l[j].index = i, j }
-func (l *lines) Push(x any)   { ln := x.(*line); ln.index = len(*l); *l = append(*l, ln) }
+func (l lines) Len() int           { return len(l) }
+func (l lines) Less(i, j int) bool { return l[i].first.permit.seq < l[j].first.permit.seq }
+func (l lines) Swap(i, j int)      { l[i], l[j] = l[j], l[i]; l[i].index, l[j].index = i, j }
+func (l *lines) Push(x any)        { ln := x.(*line); ln.index = len(*l); *l = append(*l, ln) }
 func (l *lines) Pop() any {
 	last := len(*l) - 1
 	ln := (*l)[last]
@@ -203,21 +232,21 @@ func (l *lines) Pop() any {
 	return ln
 }
 
-type parts []*part
+type parties []*party
 
-func (p parts) Len() int { return len(p) }
-func (p parts) Less(i, j int) bool {
+func (p parties) Len() int { return len(p) }
+func (p parties) Less(i, j int) bool {
 	if p[i].service != p[j].service {
 		return p[i].service < p[j].service
 	}
-	return p[i].lines[0].first.seq < p[j].lines[0].first.seq
+	return p[i].seq < p[j].seq
 }
-func (p parts) Swap(i, j int) { p[i], p[j] = p[j], p[i]; p[i].index, p[j].index = i, j }
-func (p *parts) Push(x any)   { q := x.(*part); q.index = len(*p); *p = append(*p, q) }
-func (p *parts) Pop() any {
+func (p parties) Swap(i, j int) { p[i], p[j] = p[j], p[i]; p[i].index, p[j].index = i, j }
+func (p *parties) Push(x any)   { m := x.(*party); m.index = len(*p); *p = append(*p, m) }
+func (p *parties) Pop() any {
 	last := len(*p) - 1
-	q := (*p)[last]
-	(*p)[last], q.index = nil, -1
+	m := (*p)[last]
+	(*p)[last], m.index = nil, -1
 	*p = (*p)[:last]
-	return q
+	return m
 }

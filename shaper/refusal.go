@@ -80,9 +80,7 @@ func (l *lane) ahead(ln *line) int {
 // refuse makes a refusal, by a lane and a limit. after is when it is worth asking
 // again; 0 stands for when the next place will be free.
 func (s *Shaper) refuse(ln *line, at *lane, limit, why string, now, after time.Duration) *Refusal {
-	for _, l := range ln.path {
-		l.refused++
-	}
+	at.refused++
 	if after <= 0 {
 		wait, longest, _ := s.expect(ln, now, false)
 		after = wait / time.Duration(longest.waiters()+1)

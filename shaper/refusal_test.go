@@ -10,6 +10,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // fill has n calls wait, each in its place, and ends them with the test.
@@ -332,6 +334,22 @@ func TestACallThatIsCancelledAsItIsAdmittedGivesItsPermitBack(t *testing.T) {
 		admit(t, s, Ask{})
 		if got := since(start); got != 0 {
 			t.Errorf("the next was admitted after %v, want at once: nothing was sent", got)
+		}
+	})
+}
+
+func TestARefusalCountsInTheLaneThatRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newShaper(t, "all rps=100", "scenario=rag concurrency=1 queue=none")
+		p := admit(t, s, Ask{Scenario: "rag"})
+		refusal(t, s, Ask{Scenario: "rag"})
+		p.Release(Settlement{})
+		got := map[string]int64{}
+		for _, l := range s.Lanes() {
+			got[l.Name] = l.Refused
+		}
+		if diff := cmp.Diff(map[string]int64{"all": 0, "scenario=rag": 1, "endpoint": 0}, got); diff != "" {
+			t.Error(diff)
 		}
 	})
 }

@@ -7,6 +7,7 @@ package shaper
 import (
 	"context"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 )
@@ -85,6 +86,8 @@ func (s *Shaper) enter(ctx context.Context, p *Permit, first bool) error {
 	p.line = ln
 	if !first {
 		p.arrived = now - p.ask.Age
+		s.seq++
+		p.seq = s.seq
 	}
 	blocked := s.blocked(ln.path, now)
 	if blocked == nil {
@@ -164,15 +167,7 @@ func (s *Shaper) line(a *Ask, now time.Duration) *line {
 // blocked is the first lane of a path that a call cannot pass now: it is
 // closed, or others wait for it. It is nil where there is none.
 func (s *Shaper) blocked(path []*lane, now time.Duration) *lane {
-	return s.blockedBeyond(path, nil, now)
-}
-
-// blockedBeyond is blocked for a line that has come to the front of one lane.
-func (s *Shaper) blockedBeyond(path []*lane, but *lane, now time.Duration) *lane {
 	for _, l := range path {
-		if l == but {
-			continue
-		}
 		if l.queue.n > 0 {
 			return l
 		}
@@ -190,8 +185,15 @@ func (s *Shaper) admit(p *Permit, now time.Duration) {
 	p.reserved = ln.known.reserve(&p.ask)
 	p.took = p.few[:0]
 	for _, l := range ln.path {
+		if !slices.Contains(ln.holds, l) {
+			l.pace.take(now)
+		}
 		p.took = append(p.took, l.take(now, p.reserved, p.ask.CachedWeight))
 		p.account.Reserved = p.account.Reserved || l.budgeted()
+	}
+	if len(ln.turns) > 0 {
+		ln.redeem()
+		ln.turns = ln.turns[:0]
 	}
 	if p.account.Reserved {
 		p.account.InputTokens, p.account.OutputTokens = int64(p.reserved.inputCost(p.ask.CachedWeight)), int64(p.reserved.output)
@@ -209,8 +211,7 @@ func (s *Shaper) admit(p *Permit, now time.Duration) {
 // the queue of the lane that it cannot pass.
 func (s *Shaper) park(p *Permit, at *lane, now time.Duration, first bool) *waiter {
 	ln := p.line
-	s.seq++
-	w := &waiter{permit: p, ready: make(chan struct{}), seq: s.seq, entered: now}
+	w := &waiter{permit: p, ready: make(chan struct{}), entered: now}
 	w.heldBefore = ln.held(now)
 	p.reserved = ln.known.reserve(&p.ask)
 	for _, l := range ln.path {
@@ -256,6 +257,10 @@ func (s *Shaper) unpark(w *waiter) {
 
 // drop takes a waiter out that will not be admitted.
 func (s *Shaper) drop(w *waiter, now time.Duration) {
+	if ln := w.line; ln.first == w {
+		s.unclaim(ln)
+		ln.turns = ln.turns[:0]
+	}
 	s.unpark(w)
 	s.run(now)
 }
@@ -299,18 +304,15 @@ func (s *Shaper) serve(l *lane, now time.Duration) {
 		limit, until := l.closed(now)
 		if limit != "" {
 			l.full = limit
+			if k := l.keeps; k != nil && k.at == l && !soon(limit) {
+				s.unclaim(k)
+			}
 			s.wake(l, now, until)
 			return
 		}
-		ln := l.queue.best()
-		if other := s.blockedBeyond(ln.path, l, now); other != nil {
-			l.queue.remove(ln)
-			other.queue.add(ln, other)
-			if limit, until := other.closed(now); limit != "" {
-				s.wake(other, now, until)
-			} else {
-				s.open(other)
-			}
+		ln := l.next()
+		if other := ln.keeper(l, now); other != nil {
+			s.pass(ln, l, other, now)
 			continue
 		}
 		w := ln.first

@@ -1,0 +1,48 @@
+package shaper
+
+import (
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func TestWhoHasToPassTwoFullLanesIsNotStarvedByThoseWhoPassOne(t *testing.T) {
+	for _, row := range []struct {
+		sentence string
+		rules    []string
+		asks     []Ask // the last one's calls pass all the lanes
+		least    []int64
+		takes    time.Duration
+	}{
+		{"two rates of five a second", []string{"scenario=a rps=5 wait=10m", "upstream=u rps=5 wait=10m"},
+			[]Ask{{Scenario: "a"}, {Scenario: "b", Upstream: "u"}, {Scenario: "a", Upstream: "u"}},
+			[]int64{600, 600, 500}, 0},
+		{"two lanes of two slots", []string{"scenario=a concurrency=2 wait=10m", "upstream=u concurrency=2 wait=10m"},
+			[]Ask{{Scenario: "a"}, {Scenario: "b", Upstream: "u"}, {Scenario: "a", Upstream: "u"}},
+			[]int64{1500, 1500, 500}, 130 * time.Millisecond},
+		{"a rate and a slot", []string{"scenario=a rps=5 wait=10m", "upstream=u concurrency=1 wait=10m"},
+			[]Ask{{Scenario: "a"}, {Scenario: "b", Upstream: "u"}, {Scenario: "a", Upstream: "u"}},
+			[]int64{600, 600, 200}, 170 * time.Millisecond},
+		{"three rates", []string{"scenario=a rps=5 wait=10m", "upstream=u rps=4 wait=10m", "model=m rps=3 wait=10m"},
+			[]Ask{{Scenario: "a"}, {Upstream: "u"}, {Model: "m"}, {Scenario: "a", Upstream: "u", Model: "m"}},
+			[]int64{600, 500, 300, 200}, 0},
+	} {
+		t.Run(row.sentence, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				loop := newLoop(t, newShaper(t, row.rules...))
+				var counts []*atomic.Int64
+				for _, a := range row.asks {
+					counts = append(counts, loop.feed(3, a, row.takes))
+					time.Sleep(7 * time.Millisecond)
+				}
+				loop.run(5 * time.Minute)
+				for i, n := range counts {
+					if n.Load() < row.least[i] {
+						t.Errorf("%d calls of %+v in five minutes, want %d at least", n.Load(), row.asks[i], row.least[i])
+					}
+				}
+			})
+		})
+	}
+}
