@@ -49,6 +49,8 @@ type Answer struct {
 	Status int           // of the response
 	Wait   time.Duration // that it asks for; 0 when it does not
 	Why    string        // what Wait rests on: "429", "requests used up"
+
+	OtherKey bool // the call can be sent with another key, to which Wait does not apply
 }
 
 // Heard tells the shaper what the endpoint said, and says whether the call may
@@ -82,7 +84,7 @@ func (p *Permit) Heard(a Answer) (again bool) {
 	if !refused || p.refused >= p.line.tries {
 		return false
 	}
-	return p.arrived+p.line.wait > max(endpoint.hold.until, now)
+	return a.OtherKey && p.arrived+p.line.wait > now || p.arrived+p.line.wait > max(endpoint.hold.until, now)
 }
 
 // hold shuts the endpoint's lane as the endpoint says.
@@ -103,9 +105,9 @@ func (s *Shaper) hold(l *lane, p *Permit, a Answer, refused bool, now time.Durat
 }
 
 // Again gives back what the refused attempt held and waits until the call may
-// be sent once more, before the others of its session. Its errors are Admit's;
-// then the permit is released.
-func (p *Permit) Again(ctx context.Context) error {
+// be sent once more, with the key of a fingerprint and before the others of its
+// session. Its errors are Admit's; then the permit is released.
+func (p *Permit) Again(ctx context.Context, key string) error {
 	s := p.s
 	s.mu.Lock()
 	if !p.held {
@@ -114,6 +116,7 @@ func (p *Permit) Again(ctx context.Context) error {
 	}
 	s.giveBack(p, Settlement{}, s.now())
 	p.refused++
+	p.ask.Key = key
 	s.mu.Unlock()
 	return s.enter(ctx, p, true)
 }
