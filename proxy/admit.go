@@ -88,7 +88,7 @@ func (x *exchange) refused(resp *http.Response) bool {
 
 // heard is what refused tells and asks.
 func (x *exchange) heard(status int, h http.Header) (again bool) {
-	if x.permit == nil || x.c.Lane == "" {
+	if x.permit == nil {
 		return false
 	}
 	wait, why := call.Asked(status, h, time.Now())

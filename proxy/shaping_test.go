@@ -8,8 +8,10 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -380,6 +382,39 @@ func TestARefusedCallIsSentAgainAndTheClientSeesOnlyTheAnswer(t *testing.T) {
 	}
 	if parts, ok := c.Account(); !ok || parts.Attempts != time.Duration(c.Again-c.Admitted) {
 		t.Errorf("account %+v: want the attempts' time as its own part", parts)
+	}
+}
+
+func TestWithoutALimitTheEndpointsWordIsKeptAndHoldsNobody(t *testing.T) {
+	var asked atomic.Int64
+	s := start(t, upstreamOf(t, func(w http.ResponseWriter, _ *http.Request) {
+		asked.Add(1)
+		w.Header().Set("Retry-After", "3600")
+		w.WriteHeader(http.StatusTooManyRequests)
+	}), func(p *Proxy) { p.Shaper = &shaper.Shaper{} })
+	post := func() (status int, retryAfter string) {
+		resp, err := s.post(t, t.Context(), wire.Chat)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		return resp.StatusCode, resp.Header.Get("Retry-After")
+	}
+	for range 2 {
+		if status, after := post(); status != 429 || after != "3600" {
+			t.Errorf("status %d, Retry-After %q: want the endpoint's own", status, after)
+		}
+	}
+	if lanes := s.Shaper.Lanes(); len(lanes) != 1 || lanes[0].HeldMS == 0 || lanes[0].EndpointRefused != 2 || asked.Load() != 2 {
+		t.Errorf("lanes %+v after %d calls at the endpoint", lanes, asked.Load())
+	}
+	// A limit of others, and the call is refused in the endpoint's place.
+	if _, _, err := s.Shaper.Change("scenario=elsewhere rps=1"); err != nil {
+		t.Fatal(err)
+	}
+	status, after := post()
+	if seconds, err := strconv.Atoi(after); err != nil || status != 429 || seconds < 3000 || seconds > 3600 || asked.Load() != 2 {
+		t.Errorf("status %d, Retry-After %q after %d calls at the endpoint", status, after, asked.Load())
 	}
 }
 

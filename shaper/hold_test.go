@@ -56,6 +56,71 @@ func TestHolds(t *testing.T) {
 	}
 }
 
+// A hold needs no limit of the call's own, once there is any; without one
+// nobody is held, but what was said is not forgotten.
+func TestTheEndpointIsHeardWithoutALimit(t *testing.T) {
+	rag, chat := Ask{Scenario: "rag", Model: "gpt"}, Ask{Scenario: "chat", Model: "gpt"}
+	for _, row := range []struct {
+		sentence string
+		rules    []string
+		told     Ask    // who hears of the hold
+		then     string // a limit that is set later
+		next     Ask
+		wait     time.Duration
+		lane     string // that the next is said to have waited in
+	}{
+		{"no limit at all → nobody waits", nil, chat, "", chat, 0, ""},
+		{"a limit that comes later → what was said before holds", nil, chat, "scenario=rag rps=100", rag, 7 * time.Second, "endpoint  gpt"},
+		{"told to one without a limit → one with a limit waits", []string{"scenario=rag rps=100"}, chat, "", rag, 7 * time.Second, "endpoint  gpt"},
+		{"and one without", []string{"scenario=rag rps=100"}, chat, "", chat, 7 * time.Second, "endpoint  gpt"},
+		{"told to one with a limit → one without waits", []string{"scenario=rag rps=100"}, rag, "", chat, 7 * time.Second, "endpoint  gpt"},
+		{"told to one that passes over it → the others wait", []string{"scenario=rag hold=off"}, rag, "", chat, 7 * time.Second, "endpoint  gpt"},
+		{"and it does not", []string{"scenario=rag hold=off"}, chat, "", rag, 0, "scenario=rag"},
+		{"another endpoint → free, and in no lane", []string{"scenario=rag rps=100"}, chat, "", Ask{Scenario: "chat", Model: "small"}, 0, ""},
+	} {
+		t.Run(row.sentence, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newShaper(t, row.rules...)
+				p := admit(t, s, row.told)
+				if p.Heard(Answer{Status: 429, Wait: 7 * time.Second, Why: "429"}) {
+					t.Error("it may be sent again, without retry in a rule")
+				}
+				p.Release(Settlement{})
+				if row.then != "" {
+					if _, _, err := s.Change(row.then); err != nil {
+						t.Fatal(err)
+					}
+				}
+				lanes := s.Lanes()
+				if l := lanes[len(lanes)-1]; l.Name != "endpoint  gpt" || l.HeldMS != 7000 || l.HoldReason != "429" || l.EndpointRefused != 1 {
+					t.Errorf("what was said is kept as %+v", l)
+				}
+				start := time.Now()
+				p = admit(t, s, row.next)
+				if got := since(start); got != row.wait || p.Account().Lane != row.lane {
+					t.Errorf("the next was admitted after %v by the lane %q, want %v and %q", got, p.Account().Lane, row.wait, row.lane)
+				}
+				p.Release(Settlement{})
+			})
+		})
+	}
+}
+
+func TestAHoldOfCallsWithoutALimitIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newShaper(t, "scenario=rag rps=100")
+		admit(t, s, Ask{Scenario: "chat"}).Heard(Answer{Status: 429, Wait: time.Hour, Why: "429"})
+		if r := refusal(t, s, Ask{Scenario: "chat"}); r.Account.Limit != limitHold || r.RetryAfter != time.Hour-defaultWait+time.Second {
+			t.Errorf("a wait of an hour is refused with %+v", r)
+		}
+		time.Sleep(time.Hour - time.Minute)
+		fill(t, s, defaultQueue, Ask{Scenario: "chat"})
+		if r := refusal(t, s, Ask{Scenario: "chat"}); r.Account.Limit != limitHold {
+			t.Errorf("one more than may wait is refused with %+v", r)
+		}
+	})
+}
+
 func TestRefusalsInARowWaitLongerAndASuccessEndsThat(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newShaper(t, "concurrency=9")

@@ -27,7 +27,7 @@ type Permit struct {
 
 // Account is what the shaper did with a call.
 type Account struct {
-	Lane     string // that it waited in last, or the first that it passed; empty: none
+	Lane     string // that it waited in last, or the first of a rule that it passed; empty: none
 	Limit    string // of that lane, what it waited for last: "requests", "tokens", "input tokens", "output tokens", "in flight", "hold"; empty: it did not wait
 	Position int    // in that lane when it came, from 1; 0: it did not wait
 
@@ -60,7 +60,7 @@ func (p *Permit) Heard(a Answer) (again bool) {
 	s := p.s
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !p.held || len(p.took) == 0 {
+	if !p.held {
 		return false
 	}
 	now := s.now()
@@ -73,14 +73,15 @@ func (p *Permit) Heard(a Answer) (again bool) {
 			}
 			t.accepted = !refused
 		}
-		if refused {
+		if refused && !t.lane.endpoint {
 			t.lane.endpointRefused++
 		}
 	}
-	endpoint := p.took[len(p.took)-1].lane
-	if endpoint.endpoint {
-		s.hold(endpoint, p, a, refused, now)
+	endpoint := s.endpoint(p, refused || a.Wait > 0, now)
+	if endpoint == nil {
+		return false
 	}
+	s.hold(endpoint, p, a, refused, now)
 	if !refused || p.refused >= p.line.tries {
 		return false
 	}
@@ -89,6 +90,9 @@ func (p *Permit) Heard(a Answer) (again bool) {
 
 // hold shuts the endpoint's lane as the endpoint says.
 func (s *Shaper) hold(l *lane, p *Permit, a Answer, refused bool, now time.Duration) {
+	if refused {
+		l.endpointRefused++
+	}
 	wait := min(a.Wait, farAway)
 	switch {
 	case refused && wait == 0:
