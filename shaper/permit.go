@@ -181,7 +181,7 @@ func (s *Shaper) giveBack(p *Permit, st Settlement, now time.Duration) {
 		if st.Used {
 			l.took.add((now - p.admitted).Seconds())
 			if l.limit.Adaptive {
-				l.adapt.ended(now, st.TTFT, fresh(&p.ask, &st), full, t.era)
+				l.adapt.ended(now, &p.ask, &st, full, t.era)
 			}
 		}
 		s.open(l)
