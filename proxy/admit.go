@@ -91,8 +91,8 @@ func (x *exchange) heard(status int, h http.Header) (again bool) {
 	if x.permit == nil {
 		return false
 	}
-	wait, why := call.Asked(status, h, time.Now())
-	return x.permit.Heard(shaper.Answer{Status: status, Wait: wait, Why: why, OtherKey: x.restKey(status, wait)})
+	wait, atOnce, why := call.Asked(status, h, time.Now())
+	return x.permit.Heard(shaper.Answer{Status: status, Wait: wait, AtOnce: atOnce, Why: why, OtherKey: !atOnce && x.restKey(status, wait)})
 }
 
 // restKey leaves weir's own key alone where the endpoint's word is about it,

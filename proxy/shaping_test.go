@@ -385,6 +385,28 @@ func TestARefusedCallIsSentAgainAndTheClientSeesOnlyTheAnswer(t *testing.T) {
 	}
 }
 
+func TestRetryAfterZeroIsToComeAgainAtOnce(t *testing.T) {
+	asked := 0
+	s := shapedBy(t, "all concurrency=5 retry=2 wait=900ms", func(w http.ResponseWriter, _ *http.Request) {
+		if asked++; asked < 3 {
+			w.Header().Set("Retry-After", "0")
+			w.WriteHeader(http.StatusTooManyRequests)
+			return
+		}
+		w.Header().Set("Content-Type", "text/event-stream")
+		io.WriteString(w, answerInOne)
+	})
+	resp, err := s.post(t, t.Context(), wire.Chat)
+	if err != nil {
+		t.Fatal(err)
+	}
+	io.Copy(io.Discard, resp.Body)
+	resp.Body.Close()
+	if c := s.call(t, 1); resp.StatusCode != http.StatusOK || c.Refusals != 2 || c.Held != 0 {
+		t.Errorf("status %d after %d refusals, held for %v: want no wait between them", resp.StatusCode, c.Refusals, c.Held)
+	}
+}
+
 func TestWithoutALimitTheEndpointsWordIsKeptAndHoldsNobody(t *testing.T) {
 	var asked atomic.Int64
 	s := start(t, upstreamOf(t, func(w http.ResponseWriter, _ *http.Request) {

@@ -22,6 +22,7 @@ func TestHolds(t *testing.T) {
 	}{
 		{"429 with a time → the endpoint's lane is held for it", "rps=100", []Answer{{Status: 429, Wait: 7 * time.Second, Why: "429"}}, ask, 7 * time.Second, "429"},
 		{"429 without one → a second", "rps=100", []Answer{{Status: 429, Wait: 0, Why: "429"}}, ask, time.Second, "429"},
+		{"429 that asks to come again at once → free", "concurrency=9", []Answer{{Status: 429, AtOnce: true, Why: "429"}}, ask, 0, ""},
 		{"529 → likewise", "rps=100", []Answer{{Status: 529, Wait: 0, Why: "529"}}, ask, time.Second, "529"},
 		{"503 → likewise", "rps=100", []Answer{{Status: 503, Wait: 2 * time.Second, Why: "503"}}, ask, 2 * time.Second, "503"},
 		{"429 with a time without end → it is held, and nothing overflows", "rps=100 wait=2000h", []Answer{{Status: 429, Wait: 1<<63 - 1, Why: "429"}}, ask, farAway, "429"},

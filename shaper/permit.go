@@ -47,7 +47,8 @@ func (p *Permit) Account() Account { return p.account }
 // response came.
 type Answer struct {
 	Status int           // of the response
-	Wait   time.Duration // that it asks for; 0 when it does not
+	Wait   time.Duration // that it asks for; 0 when it does not, or AtOnce
+	AtOnce bool          // it asks to come again without a wait
 	Why    string        // what Wait rests on: "429", "requests used up"
 
 	OtherKey bool // the call can be sent with another key, to which Wait does not apply
@@ -95,7 +96,7 @@ func (s *Shaper) hold(l *lane, p *Permit, a Answer, refused bool, now time.Durat
 	}
 	wait := min(a.Wait, farAway)
 	switch {
-	case refused && wait == 0:
+	case refused && wait == 0 && !a.AtOnce:
 		if p.admitted < l.hold.from && l.hold.from > 0 {
 			return // what was under way when the hold began says nothing new
 		}

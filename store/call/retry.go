@@ -15,26 +15,35 @@ import (
 // where none says that it is; other errors carry the same headers and do not
 // ask for anything.
 func retryAfter(status int, h http.Header, now time.Time) time.Duration {
-	if ms, err := strconv.ParseFloat(strings.TrimSpace(h.Get("Retry-After-Ms")), 64); err == nil && ms >= 0 {
-		return limited(ms / 1e3)
-	}
-	if v := strings.TrimSpace(h.Get("Retry-After")); v != "" {
-		if s, err := strconv.ParseFloat(v, 64); err == nil && s >= 0 {
-			return limited(s)
-		}
-		if date, err := http.ParseTime(v); err == nil {
-			// The server's own clock, if it tells it: only the difference counts.
-			if sent, err := http.ParseTime(h.Get("Date")); err == nil {
-				now = sent
-			}
-			return atMost(date.Sub(now))
-		}
+	if wait, said := toldToWait(h, now); said {
+		return wait
 	}
 	switch outcomeOf(status) {
 	case RateLimited, Overloaded:
 		return limitReset(h, now)
 	}
 	return 0
+}
+
+// toldToWait reads the server's own word. A wait of 0 that is said is one too:
+// to come again at once.
+func toldToWait(h http.Header, now time.Time) (wait time.Duration, said bool) {
+	if ms, err := strconv.ParseFloat(strings.TrimSpace(h.Get("Retry-After-Ms")), 64); err == nil && ms >= 0 {
+		return limited(ms / 1e3), true
+	}
+	if v := strings.TrimSpace(h.Get("Retry-After")); v != "" {
+		if s, err := strconv.ParseFloat(v, 64); err == nil && s >= 0 {
+			return limited(s), true
+		}
+		if date, err := http.ParseTime(v); err == nil {
+			// The server's own clock, if it tells it: only the difference counts.
+			if sent, err := http.ParseTime(h.Get("Date")); err == nil {
+				now = sent
+			}
+			return atMost(date.Sub(now)), true
+		}
+	}
+	return 0, false
 }
 
 // limitReset reads x-ratelimit-reset-<what> (a duration as 1s, 6m0s, 20ms, or
@@ -71,22 +80,24 @@ func limitReset(h http.Header, now time.Time) time.Duration {
 // Asked is how long an endpoint asks to leave it alone, from the time its
 // response came, and what that rests on: "429", "503" or "529" for a refusal,
 // "requests used up" where an answer says that a limit has nothing left. It is
-// 0 where the endpoint does not ask; the reason of a refusal is given all the
-// same.
-func Asked(status int, h http.Header, now time.Time) (wait time.Duration, why string) {
+// 0 where the endpoint does not ask, and where it asks to come again at once;
+// the reason of a refusal is given all the same.
+func Asked(status int, h http.Header, now time.Time) (wait time.Duration, atOnce bool, why string) {
 	switch outcomeOf(status) {
 	case RateLimited, Overloaded:
-		return retryAfter(status, h, now), strconv.Itoa(status)
+		_, said := toldToWait(h, now)
+		wait = retryAfter(status, h, now)
+		return wait, said && wait == 0, strconv.Itoa(status)
 	}
 	if status >= http.StatusBadRequest {
-		return 0, ""
+		return 0, false, ""
 	}
 	for _, l := range Limits(h, now) {
 		if l.Remaining == "0" && l.Reset > wait {
 			wait, why = l.Reset, strings.TrimSpace(l.What+" used up")
 		}
 	}
-	return wait, why
+	return wait, false, why
 }
 
 func resetIn(v string, now time.Time) (time.Duration, bool) {

@@ -6,6 +6,28 @@ import (
 	"time"
 )
 
+func TestAskedToComeAgainAtOnceIsNotUnsaid(t *testing.T) {
+	now := time.Date(2026, 12, 1, 10, 0, 0, 0, time.UTC)
+	for _, row := range []struct {
+		sentence, name, value string
+		status                int
+		atOnce                bool
+	}{
+		{"nothing said", "X-Other", "0", 429, false},
+		{"0", "Retry-After", "0", 429, true},
+		{"0.0 of an overloaded one", "Retry-After", "0.0", 529, true},
+		{"no milliseconds", "Retry-After-Ms", "0", 429, true},
+		{"a date that has passed", "Retry-After", "Tue, 01 Dec 2026 09:00:00 GMT", 503, true},
+		{"a second", "Retry-After", "1", 429, false},
+		{"nonsense", "Retry-After", "soon", 429, false},
+		{"no refusal", "Retry-After", "0", 500, false},
+	} {
+		if _, atOnce, _ := Asked(row.status, http.Header{row.name: {row.value}}, now); atOnce != row.atOnce {
+			t.Errorf("%s: at once %v, want %v", row.sentence, atOnce, row.atOnce)
+		}
+	}
+}
+
 func TestRetryAfter(t *testing.T) {
 	now := time.Date(2026, 12, 1, 10, 0, 0, 0, time.UTC)
 	for _, row := range []struct {
