@@ -91,7 +91,9 @@ func (x *exchange) heard(status int, h http.Header) (again bool) {
 	if x.permit == nil {
 		return false
 	}
-	wait, atOnce, why := call.Asked(status, h, time.Now())
+	var next call.Use // as this one, for want of better
+	next.InputTokens, next.OutputTokens = x.permit.Expects()
+	wait, atOnce, why := call.Asked(status, h, time.Now(), next)
 	return x.permit.Heard(shaper.Answer{Status: status, Wait: wait, AtOnce: atOnce, Why: why, OtherKey: !atOnce && x.restKey(status, wait)})
 }
 

@@ -385,6 +385,44 @@ func TestARefusedCallIsSentAgainAndTheClientSeesOnlyTheAnswer(t *testing.T) {
 	}
 }
 
+func TestALimitThatIsUsedUpIsWaitedForUntilTheNextCallFits(t *testing.T) {
+	for _, row := range []struct {
+		sentence string
+		header   map[string]string
+		hold     time.Duration
+		why      string
+	}{
+		{"OpenAI's: the time until all are back", map[string]string{"X-Ratelimit-Limit-Requests": "60", "X-Ratelimit-Remaining-Requests": "0", "X-Ratelimit-Reset-Requests": "1m0s"}, time.Second, "requests used up"},
+		{"a window's end", map[string]string{"X-Ratelimit-Limit": "60", "X-Ratelimit-Remaining": "0", "X-Ratelimit-Reset": "60"}, time.Minute, "used up"},
+	} {
+		t.Run(row.sentence, func(t *testing.T) {
+			s := shapedBy(t, "all concurrency=5", func(w http.ResponseWriter, _ *http.Request) {
+				for name, value := range row.header {
+					w.Header().Set(name, value)
+				}
+				w.Header().Set("Content-Type", "text/event-stream")
+				io.WriteString(w, answerInOne)
+			})
+			sent := time.Now()
+			resp, err := s.post(t, t.Context(), wire.Chat)
+			if err != nil {
+				t.Fatal(err)
+			}
+			io.Copy(io.Discard, resp.Body)
+			resp.Body.Close()
+			lanes := s.Shaper.Lanes()
+			l := lanes[len(lanes)-1]
+			left, passed := time.Duration(l.HeldMS*1e6), time.Since(sent)
+			if passed > row.hold && left == 0 {
+				return // it was over before one could look
+			}
+			if left > row.hold || left+passed < row.hold || l.HoldReason != row.why {
+				t.Errorf("held for %v more because of %q, %v after the call; want %v because of %q", left, l.HoldReason, passed, row.hold, row.why)
+			}
+		})
+	}
+}
+
 func TestRetryAfterZeroIsToComeAgainAtOnce(t *testing.T) {
 	asked := 0
 	s := shapedBy(t, "all concurrency=5 retry=2 wait=900ms", func(w http.ResponseWriter, _ *http.Request) {
