@@ -32,6 +32,12 @@ func (h *hold) so(now time.Duration) time.Duration {
 	return h.total + max(min(now, h.until)-h.from, 0)
 }
 
+// forgotten says whether a hold that is over has nothing to say any more: after a
+// while without a call nobody knows whether another refusal is one in a row.
+func (h *hold) forgotten(now time.Duration) bool {
+	return h.until <= now && (h.strikes == 0 || now-h.until > 10*lastBackoff)
+}
+
 // The waits after refusals that do not say how long: 1 s, doubled each time.
 const (
 	firstBackoff = time.Second

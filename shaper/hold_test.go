@@ -3,6 +3,7 @@ package shaper
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"sync"
 	"testing"
@@ -272,5 +273,20 @@ func TestARefusedCallGoesOnWithAnotherKeyWithoutWaitingForTheFirst(t *testing.T)
 			t.Errorf("the first key is not held: %+v", r)
 		}
 		admit(t, s, Ask{Key: "k2", Age: 9 * time.Second}).Release(Settlement{})
+	})
+}
+
+func TestEndpointsThatOnlyEverRefusedAreForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newShaper(t)
+		for i := range 20 * fewLines {
+			p := admit(t, s, Ask{Key: fmt.Sprint(i)})
+			p.Heard(Answer{Status: 429, Why: "429"})
+			p.Release(Settlement{})
+			time.Sleep(time.Second)
+		}
+		if n := len(s.Lanes()); n > 3*fewLines {
+			t.Errorf("%d endpoints are remembered", n)
+		}
 	})
 }
