@@ -88,11 +88,28 @@ func (x *exchange) refused(resp *http.Response) bool {
 
 // heard is what refused tells and asks.
 func (x *exchange) heard(status int, h http.Header) (again bool) {
-	if x.permit == nil || x.c.Lane == "" {
+	if x.permit == nil {
 		return false
 	}
-	wait, why := call.Asked(status, h, time.Now())
-	return x.permit.Heard(shaper.Answer{Status: status, Wait: wait, Why: why})
+	var next call.Use // as this one, for want of better
+	next.InputTokens, next.OutputTokens = x.permit.Expects()
+	wait, atOnce, why := call.Asked(status, h, time.Now(), next)
+	return x.permit.Heard(shaper.Answer{Status: status, Wait: wait, AtOnce: atOnce, Why: why, OtherKey: !atOnce && x.restKey(status, wait)})
+}
+
+// restKey leaves weir's own key alone where the endpoint's word is about it,
+// and says whether the call may be sent with another one meanwhile. An
+// overloaded endpoint is so for all keys.
+func (x *exchange) restKey(status int, wait time.Duration) (other bool) {
+	switch {
+	case x.key == nil || x.p.Fingerprint == nil: // keys cannot be told apart
+		return false
+	case status == http.StatusTooManyRequests && wait == 0:
+		wait = limitedKeyFor
+	case wait == 0 || status != http.StatusTooManyRequests && status >= http.StatusBadRequest:
+		return false
+	}
+	return x.up.keyring.rest(x.key, wait)
 }
 
 // admitAgain lets a refusal go and waits for leave to try again.
@@ -100,7 +117,12 @@ func (x *exchange) admitAgain(resp *http.Response) bool {
 	_, _ = io.CopyN(io.Discard, resp.Body, wholeError) // so that the connection can be used again
 	resp.Body.Close()
 	x.c.Refusals++
-	if err := x.permit.Again(x.r.Context()); err != nil {
+	if x.key != nil {
+		x.key = x.up.keyring.change(x.key)
+		x.secret = x.key.secret
+		x.tellKey()
+	}
+	if err := x.permit.Again(x.r.Context(), x.c.KeyFingerprint); err != nil {
 		x.timing.fill(x.c)
 		x.notAdmitted(err)
 		return false

@@ -274,8 +274,7 @@ func (x *exchange) chooseUpstream() {
 	}
 }
 
-// chooseKey takes one of weir's own keys, if it holds any, and tells the key
-// from others.
+// chooseKey takes one of weir's own keys, if it holds any.
 func (x *exchange) chooseKey() {
 	x.secret = NewSecret(keyOf(x.r))
 	if x.up != nil {
@@ -283,6 +282,11 @@ func (x *exchange) chooseKey() {
 			x.secret = x.key.secret
 		}
 	}
+	x.tellKey()
+}
+
+// tellKey tells the key that is sent from others.
+func (x *exchange) tellKey() {
 	if x.p.Fingerprint != nil && x.secret != (Secret{}) {
 		x.c.KeyFingerprint = x.p.Fingerprint(x.secret.reveal())
 	}

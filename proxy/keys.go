@@ -96,6 +96,33 @@ func (key *heldKey) before(other *heldKey, now call.Instant) bool {
 	return key.last < other.last // calls that follow each other take turns
 }
 
+// rest leaves a key alone that a limit's use turned away, and says whether
+// another one is free meanwhile.
+func (k *keyring) rest(key *heldKey, wait time.Duration) (other bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	now := call.Now()
+	key.held = max(key.held, now+call.Instant(wait))
+	for _, o := range k.keys {
+		other = other || o != key && o.held <= now
+	}
+	return other
+}
+
+// change gives a call that is sent again another key in the place of one that
+// rests, where one is free.
+func (k *keyring) change(key *heldKey) *heldKey {
+	other := k.take()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	now := call.Now()
+	if key.held <= now || other.held > now {
+		key, other = other, key
+	}
+	key.active--
+	return other
+}
+
 // refusedKeyFor is how long a key rests that the endpoint does not accept. Its
 // calls fail so quickly that it would be the least loaded one for ever.
 const refusedKeyFor = time.Minute

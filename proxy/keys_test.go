@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"weir/proxy/wire"
+	"weir/shaper"
 	"weir/store/call"
 )
 
@@ -145,6 +146,75 @@ func TestHeldKeysServeCallsAndAreToldApart(t *testing.T) {
 	}
 	if first.Outcome != call.RateLimited || first.ErrorMessage != "the key [redacted] is over its limit" || strings.Contains(first.ErrorBody, "held-key") {
 		t.Errorf("recorded %v with the body %s", first, first.ErrorBody)
+	}
+}
+
+// A key's limit is reached; which key comes next, and what is heard of a busy
+// endpoint that another key does not help with.
+func TestARefusedCallIsSentAgainWithAKeyThatIsFree(t *testing.T) {
+	for _, row := range []struct {
+		sentence string
+		keys     []string
+		refuses  map[string]int // status, by key
+		wait     string
+		want     []string // keys at the endpoint
+		last     string   // fingerprint
+		outcome  call.Outcome
+	}{
+		{"the other key, and not in an hour", []string{"held-key-1", "held-key-2"}, map[string]int{"held-key-1": 429}, "3600",
+			[]string{"held-key-1", "held-key-2"}, "print-of-2", call.OK},
+		{"the third where two are at their limits", []string{"held-key-1", "held-key-2", "held-key-3"}, map[string]int{"held-key-1": 429, "held-key-2": 429}, "3600",
+			[]string{"held-key-1", "held-key-2", "held-key-3"}, "print-of-3", call.OK},
+		{"none is free → the refusal", []string{"held-key-1", "held-key-2"}, map[string]int{"held-key-1": 429, "held-key-2": 429}, "3600",
+			[]string{"held-key-1", "held-key-2"}, "print-of-2", call.RateLimited},
+		{"an overloaded endpoint is so for all keys", []string{"held-key-1", "held-key-2"}, map[string]int{"held-key-1": 529, "held-key-2": 529}, "3600",
+			[]string{"held-key-1"}, "print-of-1", call.Overloaded},
+	} {
+		t.Run(row.sentence, func(t *testing.T) {
+			var mu sync.Mutex
+			var seen []string
+			up := upstreamOf(t, func(w http.ResponseWriter, r *http.Request) {
+				key := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
+				mu.Lock()
+				seen = append(seen, key)
+				mu.Unlock()
+				if status := row.refuses[key]; status != 0 {
+					w.Header().Set("Retry-After", row.wait)
+					w.WriteHeader(status)
+					return
+				}
+				w.Header().Set("Content-Type", "text/event-stream")
+				io.WriteString(w, answerInOne)
+			})
+			s := start(t, up, func(p *Proxy) {
+				p.Upstreams[0].Keys = secrets(row.keys...)
+				p.Fingerprint = func(key string) string { return "print-of-" + key[len(key)-1:] }
+				p.Shaper = &shaper.Shaper{}
+				if _, _, err := p.Shaper.Change("all concurrency=5 retry=5"); err != nil {
+					t.Fatal(err)
+				}
+			})
+			resp, err := s.post(t, t.Context(), wire.Chat)
+			if err != nil {
+				t.Fatal(err)
+			}
+			io.Copy(io.Discard, resp.Body)
+			resp.Body.Close()
+			c := s.call(t, 1)
+			if diff := cmp.Diff(row.want, seen); diff != "" {
+				t.Errorf("keys at the upstream (-want +got):\n%s", diff)
+			}
+			if c.Outcome != row.outcome || c.KeyFingerprint != row.last || c.Refusals != len(row.want)-1 {
+				t.Errorf("recorded %v with the key %s and %d refusals", c.Outcome, c.KeyFingerprint, c.Refusals)
+			}
+			for _, key := range s.upstreams[0].keyring.keys {
+				waitUntil(t, func() bool {
+					s.upstreams[0].keyring.mu.Lock()
+					defer s.upstreams[0].keyring.mu.Unlock()
+					return key.active == 0
+				})
+			}
+		})
 	}
 }
 

@@ -198,42 +198,6 @@ func TestAdaptiveReachesTheBestFixedSettingsGoodputBehindAHiddenLimit(t *testing
 	}
 }
 
-func TestARefusalIsInTheCallersDialectWithAnHonestRetryAfter(t *testing.T) {
-	for _, api := range []wire.API{wire.Chat, wire.Completions, wire.Responses, wire.Messages, wire.Gemini} {
-		t.Run(string(api), func(t *testing.T) {
-			asked := false
-			s := start(t, upstreamOf(t, func(http.ResponseWriter, *http.Request) { asked = true }), func(p *Proxy) {
-				p.Shaper = &shaper.Shaper{}
-				if _, _, err := p.Shaper.Change("all rpm=1 queue=none"); err != nil {
-					t.Fatal(err)
-				}
-				if _, err := p.Shaper.Admit(t.Context(), shaper.Ask{}); err != nil {
-					t.Fatal(err)
-				}
-			})
-			resp, err := s.post(t, t.Context(), api)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer resp.Body.Close()
-			body, err := io.ReadAll(resp.Body)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if e, ok := wire.For(api).ParseError(body); !ok || !strings.Contains(e.Message, "lane all (rpm=1 queue=none): its queue is full") {
-				t.Errorf("status %d, body %s, read as %+v", resp.StatusCode, body, e)
-			}
-			if after := resp.Header.Get("Retry-After"); resp.StatusCode != 429 || after != "60" && after != "61" {
-				t.Errorf("status %d, Retry-After %q, want 429 and a minute", resp.StatusCode, after)
-			}
-			c := s.call(t, 1)
-			if c.Outcome != call.Refused || c.NoFirstToken != call.AbsentRefused || c.Lane != "all" || c.LaneLimit != "requests" || c.RetryAfter == 0 || asked {
-				t.Errorf("recorded %v: lane %q, limit %q, retry after %v; the endpoint was asked: %v", c.Outcome, c.Lane, c.LaneLimit, c.RetryAfter, asked)
-			}
-		})
-	}
-}
-
 func TestAdaptiveBacksOffWithinTwoSecondsWhenTheHiddenLimitHalves(t *testing.T) {
 	inWorld(t, sim.Config{HiddenLimit: 8}, []string{"concurrency=adaptive wait=1h"}, func(t *testing.T, w *world) {
 		ctx, stop := context.WithCancel(t.Context())
@@ -342,67 +306,6 @@ func waitUntil(t *testing.T, so func() bool) {
 		time.Sleep(5 * time.Millisecond)
 	}
 	t.Fatal("it did not come to be")
-}
-
-func TestARefusedCallIsSentAgainAndTheClientSeesOnlyTheAnswer(t *testing.T) {
-	var mu sync.Mutex
-	var bodies []string
-	s := shapedBy(t, "all concurrency=5 retry=2", func(w http.ResponseWriter, r *http.Request) {
-		body, _ := io.ReadAll(r.Body)
-		mu.Lock()
-		bodies = append(bodies, string(body))
-		n := len(bodies)
-		mu.Unlock()
-		if n < 3 {
-			w.Header().Set("Retry-After-Ms", "30")
-			w.Header().Set("X-Attempt", fmt.Sprint(n))
-			w.WriteHeader(http.StatusTooManyRequests)
-			io.WriteString(w, `{"error":{"message":"slow down","type":"rate_limit_error"}}`)
-			return
-		}
-		w.Header().Set("Content-Type", "text/event-stream")
-		io.WriteString(w, answerInOne)
-	})
-	resp, err := s.post(t, t.Context(), wire.Chat)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	if got, err := io.ReadAll(resp.Body); err != nil || resp.StatusCode != http.StatusOK || string(got) != answerInOne || resp.Header.Get("X-Attempt") != "" {
-		t.Errorf("status %d, headers %v, body %q, error %v", resp.StatusCode, resp.Header, got, err)
-	}
-	if len(bodies) != 3 || bodies[0] == "" || bodies[0] != bodies[1] || bodies[1] != bodies[2] {
-		t.Errorf("the endpoint got %q", bodies)
-	}
-	c := s.call(t, 1)
-	if c.Outcome != call.OK || c.Refusals != 2 || !c.Again.Reached() || c.Again <= c.Admitted || c.HoldReason != "429" || c.Held == 0 {
-		t.Errorf("recorded %v, %d refusals, again %v after admitted %v, held %v for %q", c.Outcome, c.Refusals, c.Again, c.Admitted, c.Held, c.HoldReason)
-	}
-	if parts, ok := c.Account(); !ok || parts.Attempts != time.Duration(c.Again-c.Admitted) {
-		t.Errorf("account %+v: want the attempts' time as its own part", parts)
-	}
-}
-
-func TestTheLastRefusalReachesTheClientAsItIs(t *testing.T) {
-	n := 0
-	s := shapedBy(t, "all concurrency=5 retry=1", func(w http.ResponseWriter, _ *http.Request) {
-		n++
-		w.Header().Set("Retry-After-Ms", "10")
-		w.WriteHeader(http.StatusTooManyRequests)
-		fmt.Fprintf(w, `{"error":{"message":"no %d","type":"rate_limit_error"}}`, n)
-	})
-	resp, err := s.post(t, t.Context(), wire.Chat)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	body, _ := io.ReadAll(resp.Body)
-	if resp.StatusCode != 429 || !strings.Contains(string(body), "no 2") || n != 2 {
-		t.Errorf("status %d, body %s after %d attempts", resp.StatusCode, body, n)
-	}
-	if c := s.call(t, 1); c.Outcome != call.RateLimited || c.Refusals != 1 {
-		t.Errorf("recorded %v and %d refusals before it", c.Outcome, c.Refusals)
-	}
 }
 
 func TestAWaiterWhoLeavesIsRecordedAndNeverSent(t *testing.T) {

@@ -8,8 +8,8 @@ import (
 // adapter finds how many calls an endpoint takes at a time. It goes up by one
 // for as many successes as are in flight, and down by a part, as TCP does
 // (additive increase, multiplicative decrease: Chiu and Jain 1989), on two
-// signs: that a call is refused, and that the first token takes long for the
-// prompt's uncached tokens. How long answers take is no sign: long answers are
+// signs: that a call is refused, and that the first token takes longer than is
+// usual for the model and the prompt's uncached tokens. How long answers take is no sign: long answers are
 // not congestion. The zero adapter is off.
 type adapter struct {
 	most     int     // 0: none
@@ -25,22 +25,15 @@ type adapter struct {
 	retryAt time.Duration
 	retryIn time.Duration
 
-	usual   float64 // seconds of TTFT for a token, when things go well; 0: not known yet
-	usualAt time.Duration
-	recent  average
+	firstTokens firstTokens
 }
 
 const (
 	firstLevel   = 4.0
 	refusedFall  = 0.5 // of the level, when it has become too much
 	slowFall     = 0.85
-	slow         = 3.0              // times the usual TTFT
-	usualFor     = 10 * time.Minute // after which an endpoint that has become slower is what is usual
 	firstRetryIn = 5 * time.Second
 	lastRetryIn  = time.Minute
-
-	// freeTokens is what a call costs before its first token, in tokens.
-	freeTokens = 500
 )
 
 func (a *adapter) begin(most int) {
@@ -65,7 +58,7 @@ func (a *adapter) fall(to float64) {
 	a.level = to
 	a.started = true
 	a.era++
-	a.recent = average{}
+	a.firstTokens.restart()
 	a.bound()
 }
 
@@ -101,12 +94,19 @@ func (a *adapter) left() { a.accepted = max(a.accepted-1, 0) } // it may have be
 
 // ended takes down a call's success. full says that all that could be in
 // flight were, for only then does it tell that more could be.
-func (a *adapter) ended(now, ttft time.Duration, fresh int64, full bool, era int) {
-	if ttft > 0 && a.slowed(now, ttft.Seconds()/float64(fresh+freeTokens), era) {
-		a.fall(a.level * slowFall)
+func (a *adapter) ended(now time.Duration, ask *Ask, st *Settlement, full bool, era int) {
+	if era != a.era {
 		return
 	}
-	if era != a.era || !full {
+	if st.TTFT > 0 {
+		fewer, more := a.firstTokens.heard(now, ask, st, a.level)
+		if fewer {
+			a.fall(a.level * slowFall)
+			return
+		}
+		full = full && more
+	}
+	if !full {
 		return
 	}
 	step := 1 / a.level
@@ -128,22 +128,4 @@ func (a *adapter) ended(now, ttft time.Duration, fresh int64, full bool, era int
 	}
 	a.level = up
 	a.bound()
-}
-
-// slowed takes down a TTFT for a token, and says whether it has become slow.
-func (a *adapter) slowed(now time.Duration, cost float64, era int) bool {
-	switch {
-	case a.usual == 0:
-		a.usual = cost
-	case cost < a.usual:
-		a.usual += (cost - a.usual) / 5
-	default:
-		a.usual += (cost - a.usual) * (1 - math.Exp(-float64(now-a.usualAt)/float64(usualFor)))
-	}
-	a.usualAt = now
-	if era != a.era {
-		return false
-	}
-	a.recent.add(cost)
-	return a.recent.n >= int(math.Min(math.Max(a.level, 3), remembered)) && a.recent.mean > slow*a.usual
 }

@@ -3,7 +3,6 @@ package shaper
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -199,9 +198,8 @@ func (s *Shaper) direct(ln *line, a *Ask, now time.Duration) {
 		ln.tries = max(ln.tries, r.Limit.Retries)
 		hold = hold && !r.Limit.NoHold
 	}
-	if len(ln.path) > 0 && hold {
-		name := strings.Join([]string{"endpoint", a.Upstream, a.Model, a.Key}, " ")
-		ln.path = append(ln.path, s.lane(strings.TrimRight(name, " "), len(s.rules), now))
+	if len(s.rules) > 0 && hold {
+		ln.path = append(ln.path, s.lane(endpointName(a), len(s.rules), now))
 	}
 	if ln.class == 0 {
 		ln.class = Normal

@@ -198,7 +198,7 @@ func TestAHoldIsCountedAcrossAChangeOfRules(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newShaper(t, "concurrency=1 wait=1h")
 		holder := admit(t, s, Ask{})
-		holder.Heard(Answer{429, 20 * time.Second, "429"})
+		holder.Heard(Answer{Status: 429, Wait: 20 * time.Second, Why: "429"})
 		var all sync.WaitGroup
 		all.Go(func() {
 			p := admit(t, s, Ask{})

@@ -35,6 +35,12 @@ func (r reservation) inputCost(weight float64) float64 {
 	return r.input * (1 - r.cachedShare*(1-weight))
 }
 
+// Expects is the tokens that the call was guessed to use when it was admitted,
+// as its provider counts them.
+func (p *Permit) Expects() (input, output float64) {
+	return p.reserved.inputCost(p.ask.CachedWeight), p.reserved.output
+}
+
 func (e *estimate) learn(a *Ask, s *Settlement) {
 	if s.InputTokens.Known && a.InputTokens > 0 {
 		e.input.add(float64(s.InputTokens.N) / float64(a.InputTokens))

@@ -3,6 +3,7 @@ package shaper
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"sync"
 	"testing"
@@ -20,17 +21,18 @@ func TestHolds(t *testing.T) {
 		wait     time.Duration
 		reason   string
 	}{
-		{"429 with a time → the endpoint's lane is held for it", "rps=100", []Answer{{429, 7 * time.Second, "429"}}, ask, 7 * time.Second, "429"},
-		{"429 without one → a second", "rps=100", []Answer{{429, 0, "429"}}, ask, time.Second, "429"},
-		{"529 → likewise", "rps=100", []Answer{{529, 0, "529"}}, ask, time.Second, "529"},
-		{"503 → likewise", "rps=100", []Answer{{503, 2 * time.Second, "503"}}, ask, 2 * time.Second, "503"},
-		{"429 with a time without end → it is held, and nothing overflows", "rps=100 wait=2000h", []Answer{{429, 1<<63 - 1, "429"}}, ask, farAway, "429"},
-		{"500 → no word about limits", "rps=100", []Answer{{500, 0, ""}}, ask, 10 * time.Millisecond, ""},
-		{"an answer that says nothing is left → held until there is", "rps=100", []Answer{{200, 3 * time.Second, "requests used up"}}, ask, 3 * time.Second, "requests used up"},
-		{"a shorter word after a longer one → the longer holds", "rps=100 concurrency=9", []Answer{{429, 7 * time.Second, "429"}, {200, time.Second, "tokens used up"}}, ask, 7 * time.Second, "429"},
-		{"another model of the key → free", "rps=100", []Answer{{429, 7 * time.Second, "429"}}, Ask{Upstream: "openai", Model: "small", Key: "k1"}, 10 * time.Millisecond, ""},
-		{"another key → free", "rps=100", []Answer{{429, 7 * time.Second, "429"}}, Ask{Upstream: "openai", Model: "gpt", Key: "k2"}, 10 * time.Millisecond, ""},
-		{"hold=off → the endpoint may say what it likes", "rps=100 hold=off", []Answer{{429, 7 * time.Second, "429"}}, ask, 10 * time.Millisecond, ""},
+		{"429 with a time → the endpoint's lane is held for it", "rps=100", []Answer{{Status: 429, Wait: 7 * time.Second, Why: "429"}}, ask, 7 * time.Second, "429"},
+		{"429 without one → a second", "rps=100", []Answer{{Status: 429, Wait: 0, Why: "429"}}, ask, time.Second, "429"},
+		{"429 that asks to come again at once → free", "concurrency=9", []Answer{{Status: 429, AtOnce: true, Why: "429"}}, ask, 0, ""},
+		{"529 → likewise", "rps=100", []Answer{{Status: 529, Wait: 0, Why: "529"}}, ask, time.Second, "529"},
+		{"503 → likewise", "rps=100", []Answer{{Status: 503, Wait: 2 * time.Second, Why: "503"}}, ask, 2 * time.Second, "503"},
+		{"429 with a time without end → it is held, and nothing overflows", "rps=100 wait=2000h", []Answer{{Status: 429, Wait: 1<<63 - 1, Why: "429"}}, ask, farAway, "429"},
+		{"500 → no word about limits", "rps=100", []Answer{{Status: 500, Wait: 0, Why: ""}}, ask, 10 * time.Millisecond, ""},
+		{"an answer that says nothing is left → held until there is", "rps=100", []Answer{{Status: 200, Wait: 3 * time.Second, Why: "requests used up"}}, ask, 3 * time.Second, "requests used up"},
+		{"a shorter word after a longer one → the longer holds", "rps=100 concurrency=9", []Answer{{Status: 429, Wait: 7 * time.Second, Why: "429"}, {Status: 200, Wait: time.Second, Why: "tokens used up"}}, ask, 7 * time.Second, "429"},
+		{"another model of the key → free", "rps=100", []Answer{{Status: 429, Wait: 7 * time.Second, Why: "429"}}, Ask{Upstream: "openai", Model: "small", Key: "k1"}, 10 * time.Millisecond, ""},
+		{"another key → free", "rps=100", []Answer{{Status: 429, Wait: 7 * time.Second, Why: "429"}}, Ask{Upstream: "openai", Model: "gpt", Key: "k2"}, 10 * time.Millisecond, ""},
+		{"hold=off → the endpoint may say what it likes", "rps=100 hold=off", []Answer{{Status: 429, Wait: 7 * time.Second, Why: "429"}}, ask, 10 * time.Millisecond, ""},
 	} {
 		t.Run(row.sentence, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -54,6 +56,71 @@ func TestHolds(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A hold needs no limit of the call's own, once there is any; without one
+// nobody is held, but what was said is not forgotten.
+func TestTheEndpointIsHeardWithoutALimit(t *testing.T) {
+	rag, chat := Ask{Scenario: "rag", Model: "gpt"}, Ask{Scenario: "chat", Model: "gpt"}
+	for _, row := range []struct {
+		sentence string
+		rules    []string
+		told     Ask    // who hears of the hold
+		then     string // a limit that is set later
+		next     Ask
+		wait     time.Duration
+		lane     string // that the next is said to have waited in
+	}{
+		{"no limit at all → nobody waits", nil, chat, "", chat, 0, ""},
+		{"a limit that comes later → what was said before holds", nil, chat, "scenario=rag rps=100", rag, 7 * time.Second, "endpoint  gpt"},
+		{"told to one without a limit → one with a limit waits", []string{"scenario=rag rps=100"}, chat, "", rag, 7 * time.Second, "endpoint  gpt"},
+		{"and one without", []string{"scenario=rag rps=100"}, chat, "", chat, 7 * time.Second, "endpoint  gpt"},
+		{"told to one with a limit → one without waits", []string{"scenario=rag rps=100"}, rag, "", chat, 7 * time.Second, "endpoint  gpt"},
+		{"told to one that passes over it → the others wait", []string{"scenario=rag hold=off"}, rag, "", chat, 7 * time.Second, "endpoint  gpt"},
+		{"and it does not", []string{"scenario=rag hold=off"}, chat, "", rag, 0, "scenario=rag"},
+		{"another endpoint → free, and in no lane", []string{"scenario=rag rps=100"}, chat, "", Ask{Scenario: "chat", Model: "small"}, 0, ""},
+	} {
+		t.Run(row.sentence, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newShaper(t, row.rules...)
+				p := admit(t, s, row.told)
+				if p.Heard(Answer{Status: 429, Wait: 7 * time.Second, Why: "429"}) {
+					t.Error("it may be sent again, without retry in a rule")
+				}
+				p.Release(Settlement{})
+				if row.then != "" {
+					if _, _, err := s.Change(row.then); err != nil {
+						t.Fatal(err)
+					}
+				}
+				lanes := s.Lanes()
+				if l := lanes[len(lanes)-1]; l.Name != "endpoint  gpt" || l.HeldMS != 7000 || l.HoldReason != "429" || l.EndpointRefused != 1 {
+					t.Errorf("what was said is kept as %+v", l)
+				}
+				start := time.Now()
+				p = admit(t, s, row.next)
+				if got := since(start); got != row.wait || p.Account().Lane != row.lane {
+					t.Errorf("the next was admitted after %v by the lane %q, want %v and %q", got, p.Account().Lane, row.wait, row.lane)
+				}
+				p.Release(Settlement{})
+			})
+		})
+	}
+}
+
+func TestAHoldOfCallsWithoutALimitIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newShaper(t, "scenario=rag rps=100")
+		admit(t, s, Ask{Scenario: "chat"}).Heard(Answer{Status: 429, Wait: time.Hour, Why: "429"})
+		if r := refusal(t, s, Ask{Scenario: "chat"}); r.Account.Limit != limitHold || r.RetryAfter != time.Hour-defaultWait+time.Second {
+			t.Errorf("a wait of an hour is refused with %+v", r)
+		}
+		time.Sleep(time.Hour - time.Minute)
+		fill(t, s, defaultQueue, Ask{Scenario: "chat"})
+		if r := refusal(t, s, Ask{Scenario: "chat"}); r.Account.Limit != limitHold {
+			t.Errorf("one more than may wait is refused with %+v", r)
+		}
+	})
 }
 
 func TestRefusalsInARowWaitLongerAndASuccessEndsThat(t *testing.T) {
@@ -83,7 +150,7 @@ func TestHoldsEndALittleLaterThanTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newShaper(t, "rps=100")
 		s.Random = func() float64 { return 0.5 }
-		admit(t, s, Ask{}).Heard(Answer{429, 4 * time.Second, "429"})
+		admit(t, s, Ask{}).Heard(Answer{Status: 429, Wait: 4 * time.Second, Why: "429"})
 		start := time.Now()
 		admit(t, s, Ask{})
 		if got := since(start); got != 4200*time.Millisecond {
@@ -95,7 +162,7 @@ func TestHoldsEndALittleLaterThanTold(t *testing.T) {
 func TestAHoldBeyondTheDeadlineIsARefusalWithTheTimeThatTheEndpointSaid(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newShaper(t, "rps=100 wait=1m")
-		admit(t, s, Ask{Model: "gpt"}).Heard(Answer{429, time.Hour, "429"})
+		admit(t, s, Ask{Model: "gpt"}).Heard(Answer{Status: 429, Wait: time.Hour, Why: "429"})
 		r := refusal(t, s, Ask{Model: "gpt"})
 		if r.RetryAfter != 59*time.Minute+time.Second || r.Account.Limit != limitHold || r.Account.Lane != "endpoint  gpt" {
 			t.Errorf("refusal %+v", r)
@@ -118,17 +185,17 @@ func TestARefusedCallIsSentAgain(t *testing.T) {
 		})
 		synctest.Wait()
 		for i, want := range []time.Duration{5 * time.Second, 8 * time.Second} {
-			if !p.Heard(Answer{http.StatusTooManyRequests, []time.Duration{5 * time.Second, 3 * time.Second}[i], "429"}) {
+			if !p.Heard(Answer{Status: http.StatusTooManyRequests, Wait: []time.Duration{5 * time.Second, 3 * time.Second}[i], Why: "429"}) {
 				t.Fatalf("attempt %d may not be sent again", i+1)
 			}
-			if err := p.Again(t.Context()); err != nil {
+			if err := p.Again(t.Context(), ""); err != nil {
 				t.Fatal(err)
 			}
 			if got := since(start); got != want {
 				t.Errorf("attempt %d went after %v, want %v", i+2, got, want)
 			}
 		}
-		if p.Heard(Answer{http.StatusTooManyRequests, 0, "429"}) {
+		if p.Heard(Answer{Status: http.StatusTooManyRequests, Wait: 0, Why: "429"}) {
 			t.Error("it may be sent a fourth time, with retry=2")
 		}
 		if a := p.Account(); a.Held != 8*time.Second {
@@ -145,18 +212,18 @@ func TestARetryStopsAtTheDeadlineAndWhenTheCallerLeaves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newShaper(t, "concurrency=2 retry=5 wait=10s")
 		p := admit(t, s, Ask{})
-		if p.Heard(Answer{429, 11 * time.Second, "429"}) {
+		if p.Heard(Answer{Status: 429, Wait: 11 * time.Second, Why: "429"}) {
 			t.Error("it may be sent again after its deadline")
 		}
 		p.Release(Settlement{})
 		time.Sleep(11 * time.Second)
 		p = admit(t, s, Ask{})
-		if !p.Heard(Answer{429, 5 * time.Second, "429"}) {
+		if !p.Heard(Answer{Status: 429, Wait: 5 * time.Second, Why: "429"}) {
 			t.Error("it may not be sent again within its deadline")
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if err := p.Again(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		if err := p.Again(ctx, ""); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("error %v, want the caller's", err)
 		}
 		p.Release(Settlement{}) // a permit that is not held any more
@@ -181,11 +248,45 @@ func TestEveryHoldOfOneWaitIsCounted(t *testing.T) {
 			p.Release(Settlement{})
 		})
 		synctest.Wait()
-		holder.Heard(Answer{429, 2 * time.Second, "429"})
+		holder.Heard(Answer{Status: 429, Wait: 2 * time.Second, Why: "429"})
 		time.Sleep(10 * time.Second)
-		holder.Heard(Answer{529, 3 * time.Second, "529"})
+		holder.Heard(Answer{Status: 529, Wait: 3 * time.Second, Why: "529"})
 		time.Sleep(10 * time.Second)
 		holder.Release(Settlement{})
 		all.Wait()
+	})
+}
+
+func TestARefusedCallGoesOnWithAnotherKeyWithoutWaitingForTheFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newShaper(t, "concurrency=1 retry=1 wait=10s")
+		start := time.Now()
+		p := admit(t, s, Ask{Key: "k1"})
+		if !p.Heard(Answer{Status: 429, Wait: time.Hour, Why: "429", OtherKey: true}) {
+			t.Fatal("it may not be sent again, with another key at hand")
+		}
+		if err := p.Again(t.Context(), "k2"); err != nil || since(start) != 0 {
+			t.Errorf("it went on after %v: %v", since(start), err)
+		}
+		p.Release(Settlement{})
+		if r := refusal(t, s, Ask{Key: "k1"}); r.Account.Limit != limitHold {
+			t.Errorf("the first key is not held: %+v", r)
+		}
+		admit(t, s, Ask{Key: "k2", Age: 9 * time.Second}).Release(Settlement{})
+	})
+}
+
+func TestEndpointsThatOnlyEverRefusedAreForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newShaper(t)
+		for i := range 20 * fewLines {
+			p := admit(t, s, Ask{Key: fmt.Sprint(i)})
+			p.Heard(Answer{Status: 429, Why: "429"})
+			p.Release(Settlement{})
+			time.Sleep(time.Second)
+		}
+		if n := len(s.Lanes()); n > 3*fewLines {
+			t.Errorf("%d endpoints are remembered", n)
+		}
 	})
 }

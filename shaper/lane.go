@@ -146,7 +146,7 @@ func (l *lane) cost(r reservation, weight float64) float64 {
 
 // idle says whether a lane that was made anew would be like this one.
 func (l *lane) idle(now time.Duration) bool {
-	return l.inFlight == 0 && l.waiters() == 0 && l.hold.until <= now && l.hold.strikes == 0 &&
+	return l.inFlight == 0 && l.waiters() == 0 && l.hold.forgotten(now) &&
 		l.pace.rested(now) && l.tokens.full(now) && l.input.full(now) && l.output.full(now)
 }
 

@@ -28,7 +28,7 @@ type Permit struct {
 
 // Account is what the shaper did with a call.
 type Account struct {
-	Lane     string // that it waited in last, or the first that it passed; empty: none
+	Lane     string // that it waited in last, or the first of a rule that it passed; empty: none
 	Limit    string // of that lane, what it waited for last: "requests", "tokens", "input tokens", "output tokens", "in flight", "hold"; empty: it did not wait
 	Position int    // in that lane when it came, from 1; 0: it did not wait
 
@@ -48,8 +48,11 @@ func (p *Permit) Account() Account { return p.account }
 // response came.
 type Answer struct {
 	Status int           // of the response
-	Wait   time.Duration // that it asks for; 0 when it does not
+	Wait   time.Duration // that it asks for; 0 when it does not, or AtOnce
+	AtOnce bool          // it asks to come again without a wait
 	Why    string        // what Wait rests on: "429", "requests used up"
+
+	OtherKey bool // the call can be sent with another key, to which Wait does not apply
 }
 
 // Heard tells the shaper what the endpoint said, and says whether the call may
@@ -59,7 +62,7 @@ func (p *Permit) Heard(a Answer) (again bool) {
 	s := p.s
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !p.held || len(p.took) == 0 {
+	if !p.held {
 		return false
 	}
 	now := s.now()
@@ -72,25 +75,29 @@ func (p *Permit) Heard(a Answer) (again bool) {
 			}
 			t.accepted = !refused
 		}
-		if refused {
+		if refused && !t.lane.endpoint {
 			t.lane.endpointRefused++
 		}
 	}
-	endpoint := p.took[len(p.took)-1].lane
-	if endpoint.endpoint {
-		s.hold(endpoint, p, a, refused, now)
+	endpoint := s.endpoint(p, refused || a.Wait > 0, now)
+	if endpoint == nil {
+		return false
 	}
+	s.hold(endpoint, p, a, refused, now)
 	if !refused || p.refused >= p.line.tries {
 		return false
 	}
-	return p.arrived+p.line.wait > max(endpoint.hold.until, now)
+	return a.OtherKey && p.arrived+p.line.wait > now || p.arrived+p.line.wait > max(endpoint.hold.until, now)
 }
 
 // hold shuts the endpoint's lane as the endpoint says.
 func (s *Shaper) hold(l *lane, p *Permit, a Answer, refused bool, now time.Duration) {
+	if refused {
+		l.endpointRefused++
+	}
 	wait := min(a.Wait, farAway)
 	switch {
-	case refused && wait == 0:
+	case refused && wait == 0 && !a.AtOnce:
 		if p.admitted < l.hold.from && l.hold.from > 0 {
 			return // what was under way when the hold began says nothing new
 		}
@@ -104,9 +111,9 @@ func (s *Shaper) hold(l *lane, p *Permit, a Answer, refused bool, now time.Durat
 }
 
 // Again gives back what the refused attempt held and waits until the call may
-// be sent once more, before the others of its session. Its errors are Admit's;
-// then the permit is released.
-func (p *Permit) Again(ctx context.Context) error {
+// be sent once more, with the key of a fingerprint and before the others of its
+// session. Its errors are Admit's; then the permit is released.
+func (p *Permit) Again(ctx context.Context, key string) error {
 	s := p.s
 	s.mu.Lock()
 	if !p.held {
@@ -115,6 +122,7 @@ func (p *Permit) Again(ctx context.Context) error {
 	}
 	s.giveBack(p, Settlement{}, s.now())
 	p.refused++
+	p.ask.Key = key
 	s.mu.Unlock()
 	return s.enter(ctx, p, true)
 }
@@ -175,7 +183,7 @@ func (s *Shaper) giveBack(p *Permit, st Settlement, now time.Duration) {
 		if st.Used {
 			l.took.add((now - p.admitted).Seconds())
 			if l.limit.Adaptive {
-				l.adapt.ended(now, st.TTFT, fresh(&p.ask, &st), full, t.era)
+				l.adapt.ended(now, &p.ask, &st, full, t.era)
 			}
 		}
 		s.open(l)

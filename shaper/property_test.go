@@ -122,8 +122,9 @@ func (c *schedule) call(i int) {
 		leaves := time.AfterFunc(c.some(3*time.Second), cancel)
 		defer leaves.Stop()
 	}
+	key := fmt.Sprint("k", c.pick(2))
 	p, err := c.s.Admit(ctx, Ask{
-		Scenario: string(rune('a' + c.pick(2))), Model: fmt.Sprint("m", c.pick(2)), Key: fmt.Sprint("k", c.pick(2)), Session: fmt.Sprint("s", c.pick(4)),
+		Scenario: string(rune('a' + c.pick(2))), Model: fmt.Sprint("m", c.pick(2)), Key: key, Session: fmt.Sprint("s", c.pick(4)),
 		Age: c.some(100 * time.Millisecond), InputTokens: int64(c.pick(300)), OutputTokens: int64(c.pick(300)),
 	})
 	for {
@@ -143,13 +144,16 @@ func (c *schedule) call(i int) {
 		time.Sleep(c.some(200 * time.Millisecond))
 		answer := Answer{Status: 200}
 		if c.pick(5) == 0 {
-			answer = Answer{Status: 429, Wait: c.some(time.Second), Why: "429"}
+			answer = Answer{Status: 429, Wait: c.some(time.Second), Why: "429", OtherKey: c.pick(2) == 0}
 		}
 		if !p.Heard(answer) {
 			break
 		}
 		c.retried.Add(1)
-		err = p.Again(ctx)
+		if answer.OtherKey {
+			key = fmt.Sprint("k", c.pick(2))
+		}
+		err = p.Again(ctx, key)
 	}
 	time.Sleep(c.some(time.Second))
 	st := Settlement{Used: c.pick(4) > 0, TTFT: c.some(time.Second)}

@@ -37,7 +37,7 @@ func (s *Shaper) hopeless(ln *line, now, deadline time.Duration, first bool) *Re
 		if longest == 0 {
 			longest = defaultQueue
 		}
-		if !l.endpoint && !first && l.waiters() >= max(longest, 0) {
+		if (!l.endpoint || len(ln.path) == 1) && !first && l.waiters() >= max(longest, 0) {
 			return s.refuse(ln, l, l.full, "its queue is full", now, 0)
 		}
 	}

@@ -198,7 +198,7 @@ func (s *Shaper) admit(p *Permit, now time.Duration) {
 	if p.account.Reserved {
 		p.account.InputTokens, p.account.OutputTokens = int64(p.reserved.inputCost(p.ask.CachedWeight)), int64(p.reserved.output)
 	}
-	if p.account.Lane == "" && len(ln.path) > 0 {
+	if p.account.Lane == "" && len(ln.path) > 0 && !ln.path[0].endpoint {
 		p.account.Lane = ln.path[0].name
 	}
 	p.admitted = now

@@ -44,7 +44,6 @@ var startFields = []field{
 	intField("weir.turn", func(c *Call) *int { return &c.Turn }),
 	boolField("weir.warm_up", func(c *Call) *bool { return &c.WarmUp }),
 	stringField("weir.client.name", func(c *Call) *string { return &c.ClientName }),
-	stringField("weir.key.fingerprint", func(c *Call) *string { return &c.KeyFingerprint }),
 	boolField("gen_ai.request.stream", func(c *Call) *bool { return &c.Request.Stream }),
 	countField("weir.expected.input_tokens", func(c *Call) *wire.Count { return &c.ExpectedInput }),
 	countField("weir.expected.output_tokens", func(c *Call) *wire.Count { return &c.ExpectedOutput }),
@@ -55,6 +54,7 @@ var endFields = concat([]field{
 	stringField("weir.trace_state", func(c *Call) *string { return &c.TraceState }),
 	stringField("weir.scenario.from", func(c *Call) *string { return &c.ScenarioFrom }),
 	stringField("weir.client.version", func(c *Call) *string { return &c.ClientVersion }),
+	stringField("weir.key.fingerprint", func(c *Call) *string { return &c.KeyFingerprint }), // the last attempt's
 	stringField("http.request.method", func(c *Call) *string { return &c.Method }),
 	stringField("url.path", func(c *Call) *string { return &c.Path }),
 	stringField("weir.session.from", func(c *Call) *string { return &c.SessionFrom }),

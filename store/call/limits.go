@@ -14,6 +14,8 @@ type Limit struct {
 	Most      string // that may be used in a period
 	Remaining string
 	Reset     time.Duration // until it is full again; 0 when unsaid, or now
+
+	fills bool // evenly until then; else nothing comes back before it
 }
 
 // String is the limit in a few words: "requests: 0 of 60 left, resets in 12s".
@@ -62,6 +64,7 @@ func Limits(h http.Header, now time.Time) []Limit {
 			l.Remaining = storable(value, nameLimit)
 		case "reset":
 			l.Reset, _ = resetIn(value, now)
+			l.fills = fills(name, value)
 		}
 	}
 	limits := make([]Limit, 0, len(all))

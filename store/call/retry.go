@@ -15,26 +15,35 @@ import (
 // where none says that it is; other errors carry the same headers and do not
 // ask for anything.
 func retryAfter(status int, h http.Header, now time.Time) time.Duration {
-	if ms, err := strconv.ParseFloat(strings.TrimSpace(h.Get("Retry-After-Ms")), 64); err == nil && ms >= 0 {
-		return limited(ms / 1e3)
-	}
-	if v := strings.TrimSpace(h.Get("Retry-After")); v != "" {
-		if s, err := strconv.ParseFloat(v, 64); err == nil && s >= 0 {
-			return limited(s)
-		}
-		if date, err := http.ParseTime(v); err == nil {
-			// The server's own clock, if it tells it: only the difference counts.
-			if sent, err := http.ParseTime(h.Get("Date")); err == nil {
-				now = sent
-			}
-			return atMost(date.Sub(now))
-		}
+	if wait, said := toldToWait(h, now); said {
+		return wait
 	}
 	switch outcomeOf(status) {
 	case RateLimited, Overloaded:
 		return limitReset(h, now)
 	}
 	return 0
+}
+
+// toldToWait reads the server's own word. A wait of 0 that is said is one too:
+// to come again at once.
+func toldToWait(h http.Header, now time.Time) (wait time.Duration, said bool) {
+	if ms, err := strconv.ParseFloat(strings.TrimSpace(h.Get("Retry-After-Ms")), 64); err == nil && ms >= 0 {
+		return limited(ms / 1e3), true
+	}
+	if v := strings.TrimSpace(h.Get("Retry-After")); v != "" {
+		if s, err := strconv.ParseFloat(v, 64); err == nil && s >= 0 {
+			return limited(s), true
+		}
+		if date, err := http.ParseTime(v); err == nil {
+			// The server's own clock, if it tells it: only the difference counts.
+			if sent, err := http.ParseTime(h.Get("Date")); err == nil {
+				now = sent
+			}
+			return atMost(date.Sub(now)), true
+		}
+	}
+	return 0, false
 }
 
 // limitReset reads x-ratelimit-reset-<what> (a duration as 1s, 6m0s, 20ms, or
@@ -68,25 +77,105 @@ func limitReset(h http.Header, now time.Time) time.Duration {
 	return longest
 }
 
+// Use is what a call uses of its limits, beside one request.
+type Use struct{ InputTokens, OutputTokens float64 }
+
+// of is what it uses of a limit, by its name.
+func (u Use) of(what string) float64 {
+	switch {
+	case strings.Contains(what, "input-tokens"):
+		return u.InputTokens
+	case strings.Contains(what, "output-tokens"):
+		return u.OutputTokens
+	case strings.Contains(what, "tokens"):
+		return u.InputTokens + u.OutputTokens
+	}
+	return 1
+}
+
+// fills says whether a limit comes back evenly until its reset. OpenAI and those
+// like it tell it as a span, the time until the limit is as at its beginning,
+// and Anthropic the instant at which it is fully replenished. Others tell a
+// number, at which a window ends.
+func fills(name, value string) bool {
+	value = strings.TrimSpace(value)
+	if strings.HasPrefix(strings.ToLower(name), "anthropic-") {
+		_, err := time.Parse(time.RFC3339, value)
+		return err == nil
+	}
+	if _, err := strconv.ParseFloat(value, 64); err == nil {
+		return false
+	}
+	_, err := time.ParseDuration(value)
+	return err == nil
+}
+
+// The least time to wait for what comes back evenly: what such headers say is
+// rounded, and a refusal shows that it was not enough.
+const (
+	leastRefill        = 50 * time.Millisecond
+	leastAfterRefusing = time.Second
+)
+
+// until is how long it takes until the next call finds enough left of a limit.
+// Of one that fills that is its part of the reset: of 60 requests that are back
+// in a minute, the next one may go after a second.
+func (l *Limit) until(next Use, least time.Duration) time.Duration {
+	limit, err := strconv.ParseFloat(l.Most, 64)
+	left, leftErr := strconv.ParseFloat(l.Remaining, 64)
+	if err != nil || leftErr != nil || !l.fills || !(left >= 0 && left < limit) {
+		return l.Reset
+	}
+	missing := math.Max(next.of(l.What)-left, 0)
+	part := time.Duration(math.Min(missing/(limit-left), 1) * float64(l.Reset))
+	return min(max(part, least), l.Reset)
+}
+
+// lacking is how long it takes until no limit is used up any more, and which is
+// the last of them. After a refusal one that fills is used up, too, where it has
+// less left than the next call uses.
+func lacking(h http.Header, now time.Time, next Use, refused bool) (wait time.Duration, what string) {
+	least := leastRefill
+	if refused {
+		least = leastAfterRefusing
+	}
+	for _, l := range Limits(h, now) {
+		used := l.Remaining == "0"
+		if left, err := strconv.ParseFloat(l.Remaining, 64); err == nil && refused && l.fills {
+			used = left < next.of(l.What)
+		}
+		if d := l.until(next, least); used && d > wait {
+			wait, what = d, l.What
+		}
+	}
+	return wait, what
+}
+
 // Asked is how long an endpoint asks to leave it alone, from the time its
 // response came, and what that rests on: "429", "503" or "529" for a refusal,
 // "requests used up" where an answer says that a limit has nothing left. It is
-// 0 where the endpoint does not ask; the reason of a refusal is given all the
-// same.
-func Asked(status int, h http.Header, now time.Time) (wait time.Duration, why string) {
+// 0 where the endpoint does not ask, and where it asks to come again at once;
+// the reason of a refusal is given all the same. The server's own word goes
+// before what its limits let one conclude, for a next call that uses so much.
+func Asked(status int, h http.Header, now time.Time, next Use) (wait time.Duration, atOnce bool, why string) {
 	switch outcomeOf(status) {
 	case RateLimited, Overloaded:
-		return retryAfter(status, h, now), strconv.Itoa(status)
+		wait, said := toldToWait(h, now)
+		if !said {
+			wait, _ = lacking(h, now, next, true)
+		}
+		if !said && wait == 0 {
+			wait = limitReset(h, now)
+		}
+		return wait, said && wait == 0, strconv.Itoa(status)
 	}
 	if status >= http.StatusBadRequest {
-		return 0, ""
+		return 0, false, ""
 	}
-	for _, l := range Limits(h, now) {
-		if l.Remaining == "0" && l.Reset > wait {
-			wait, why = l.Reset, strings.TrimSpace(l.What+" used up")
-		}
+	if wait, what := lacking(h, now, next, false); wait > 0 {
+		return wait, false, strings.TrimSpace(what + " used up")
 	}
-	return wait, why
+	return 0, false, ""
 }
 
 func resetIn(v string, now time.Time) (time.Duration, bool) {

@@ -1,10 +1,33 @@
 package call
 
 import (
+	"maps"
 	"net/http"
 	"testing"
 	"time"
 )
+
+func TestAskedToComeAgainAtOnceIsNotUnsaid(t *testing.T) {
+	now := time.Date(2026, 12, 1, 10, 0, 0, 0, time.UTC)
+	for _, row := range []struct {
+		sentence, name, value string
+		status                int
+		atOnce                bool
+	}{
+		{"nothing said", "X-Other", "0", 429, false},
+		{"0", "Retry-After", "0", 429, true},
+		{"0.0 of an overloaded one", "Retry-After", "0.0", 529, true},
+		{"no milliseconds", "Retry-After-Ms", "0", 429, true},
+		{"a date that has passed", "Retry-After", "Tue, 01 Dec 2026 09:00:00 GMT", 503, true},
+		{"a second", "Retry-After", "1", 429, false},
+		{"nonsense", "Retry-After", "soon", 429, false},
+		{"no refusal", "Retry-After", "0", 500, false},
+	} {
+		if _, atOnce, _ := Asked(row.status, http.Header{row.name: {row.value}}, now, Use{}); atOnce != row.atOnce {
+			t.Errorf("%s: at once %v, want %v", row.sentence, atOnce, row.atOnce)
+		}
+	}
+}
 
 func TestRetryAfter(t *testing.T) {
 	now := time.Date(2026, 12, 1, 10, 0, 0, 0, time.UTC)
@@ -45,4 +68,58 @@ func TestRetryAfter(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestALimitThatFillsEvenlyIsWaitedForOnlyUntilTheNextCallFits(t *testing.T) {
+	now := time.Date(2026, 12, 1, 10, 0, 0, 0, time.UTC)
+	openai := func(what, limit, left, reset string) map[string]string {
+		return map[string]string{"X-Ratelimit-Limit-" + what: limit, "X-Ratelimit-Remaining-" + what: left, "X-Ratelimit-Reset-" + what: reset}
+	}
+	anthropic := func(what, limit, left, reset string) map[string]string {
+		return map[string]string{"Anthropic-Ratelimit-" + what + "-Limit": limit, "Anthropic-Ratelimit-" + what + "-Remaining": left, "Anthropic-Ratelimit-" + what + "-Reset": reset}
+	}
+	next := Use{InputTokens: 900, OutputTokens: 100}
+	for _, row := range []struct {
+		sentence string
+		status   int
+		header   map[string]string
+		wait     time.Duration
+		why      string
+	}{
+		{"one of 60 requests a minute comes back in a second", 200, openai("Requests", "60", "0", "1m0s"), time.Second, "requests used up"},
+		{"tokens: as many as the next call uses", 200, openai("Tokens", "60000", "0", "1m0s"), time.Second, "tokens used up"},
+		{"more than there can be → until all are back", 200, openai("Tokens", "500", "0", "1m0s"), time.Minute, "tokens used up"},
+		{"a rate beyond counting → a little all the same", 200, openai("Requests", "600000", "0", "1m0s"), 50 * time.Millisecond, "requests used up"},
+		{"and never longer than the reset", 200, openai("Requests", "600000", "0", "6ms"), 6 * time.Millisecond, "requests used up"},
+		{"some are left → no wait", 200, openai("Tokens", "60000", "500", "1m0s"), 0, ""},
+		{"how many there can be is not said → the whole reset", 200, map[string]string{"X-Ratelimit-Remaining-Requests": "0", "X-Ratelimit-Reset-Requests": "1m0s"}, time.Minute, "requests used up"},
+		{"a number is the end of a window", 200, openai("Requests", "60", "0", "60"), time.Minute, "requests used up"},
+		{"so is a point in time", 200, openai("Requests", "60", "0", "1796119260"), time.Minute, "requests used up"},
+		{"Anthropic's input tokens", 200, anthropic("Input-Tokens", "54000", "0", "2026-12-01T10:01:00Z"), time.Second, "input-tokens used up"},
+		{"Anthropic's output tokens", 200, anthropic("Output-Tokens", "6000", "0", "2026-12-01T10:01:00Z"), time.Second, "output-tokens used up"},
+		{"a subscription's window", 200, anthropic("Unified-5h", "100", "0", "1796119260"), time.Minute, "unified-5h used up"},
+		{"the longer of two", 200, both(openai("Requests", "60", "0", "1m0s"), openai("Tokens", "30000", "0", "1m0s")), 2 * time.Second, "tokens used up"},
+		{"a refusal with a word of its own → that", 429, both(openai("Requests", "60", "0", "1m0s"), map[string]string{"Retry-After": "40"}), 40 * time.Second, "429"},
+		{"a refusal without one → until the next fits", 429, openai("Tokens", "20000", "0", "1m0s"), 3 * time.Second, "429"},
+		{"by what is missing", 429, openai("Tokens", "20000", "500", "1m18s"), 2 * time.Second, "429"},
+		{"and a second at least", 429, openai("Requests", "6000", "0", "1m0s"), time.Second, "429"},
+		{"a refusal with enough left of all → until all is back", 429, openai("Requests", "60", "30", "30s"), 30 * time.Second, "429"},
+	} {
+		t.Run(row.sentence, func(t *testing.T) {
+			h := http.Header{}
+			for k, v := range row.header {
+				h.Set(k, v)
+			}
+			wait, _, why := Asked(row.status, h, now, next)
+			if wait != row.wait || why != row.why {
+				t.Errorf("asked for %v because of %q, want %v and %q", wait, why, row.wait, row.why)
+			}
+		})
+	}
+}
+
+func both(a, b map[string]string) map[string]string {
+	all := maps.Clone(a)
+	maps.Copy(all, b)
+	return all
 }
