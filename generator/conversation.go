@@ -68,7 +68,7 @@ func (p *Plan) compose(s Session) (*conversation, error) {
 	if first := s.Turns[0]; len(s.Blocks) > 0 {
 		c.openBlocks(p.Seed, first.Input)
 	} else {
-		c.open(first.Input)
+		c.open(p.Seed, first.Input)
 	}
 	for i := 1; i < len(s.Turns); i++ {
 		c.drafts = append(c.drafts, c.author.FollowUp(corpus.Kind(s.Corpus), max(s.Turns[i].Input-s.Turns[i-1].Input, leastNewText)))
@@ -87,8 +87,9 @@ func (c *conversation) shape() {
 	}
 }
 
-// open writes the first prompt of n tokens.
-func (c *conversation) open(n int) {
+// open writes the first prompt of n tokens, which begins as all of its group do
+// where the session has a prefix.
+func (c *conversation) open(seed uint64, n int) {
 	write := func(n int) corpus.Prompt {
 		kind, tools := corpus.Kind(c.Corpus), c.Tools
 		if c.API == wire.Completions {
@@ -97,7 +98,11 @@ func (c *conversation) open(n int) {
 				kind = corpus.Code
 			}
 		}
-		return c.author.History(kind, n, tools, c.Flattened)
+		if c.Prefix.Tokens == 0 {
+			return c.author.History(kind, n, tools, c.Flattened)
+		}
+		group := corpus.NewAuthor(c.tok, corpus.Language(c.Language), seed, mix(streamPrefix<<56^uint64(c.Prefix.Group)))
+		return c.author.Continue(group.Shared(kind, c.Prefix.Tokens, tools), kind, n, c.Flattened)
 	}
 	p := write(n)
 	if c.API == wire.Completions {

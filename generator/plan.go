@@ -95,6 +95,7 @@ const (
 	streamText
 	streamBlock
 	streamThink
+	streamPrefix
 )
 
 // rng gives the n-th generator of one stream.

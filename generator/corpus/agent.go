@@ -55,12 +55,14 @@ func (a *Author) agentPrompt(p *Prompt, n int) int {
 		add(thought)
 		size := 60 + skewed(a.rng, 1400)
 		// What is left must hold another call with a result worth reading, or
-		// goes into this one.
-		if rest := left - TokensPerMessage; rest < size+200 {
+		// goes into this one, which is the last even where it comes out a token short.
+		rest := left - TokensPerMessage
+		last := rest < size+200
+		if last {
 			size = max(rest, 1)
 		}
 		add(Message{Role: Result, CallID: call.ID, Tool: call.Name, Text: a.ToolResult(call, size)})
-		if left <= 0 {
+		if last {
 			return n - left
 		}
 	}
