@@ -36,23 +36,30 @@ const (
 	reliableP99 = 662 // as for every percentile that weir prints
 )
 
-// judgedLag is the lag that is held against a run: its 99th percentile, or of
-// few requests that percentile's lower bound.
-func judgedLag(lag *sketch) time.Duration {
-	if lag.n == 0 || lag.n >= reliableP99 {
-		return lag.quantile(0.99)
+// JudgedRank is the rank, from 1 to n, of the lag that is held against a run of n
+// requests: that of its 99th percentile, or of few requests that of the
+// percentile's lower bound. 0: they are so few that no lag is.
+func JudgedRank(n int) int {
+	if n >= reliableP99 {
+		return int(math.Ceil(0.99 * float64(n)))
 	}
 	// The k latest of n are all above the limit by chance with the probability
 	// that of n draws, of which each is so with 1 %, at least k are.
 	k, atLeast := 0, 1.0
-	for chance := math.Pow(0.99, float64(lag.n)); atLeast >= 0.01; k++ {
+	for chance := math.Pow(0.99, float64(n)); atLeast >= 0.01; k++ {
 		atLeast -= chance
-		chance *= float64(lag.n-k) / float64(k+1) * 0.01 / 0.99
+		chance *= float64(n-k) / float64(k+1) * 0.01 / 0.99
 	}
-	if k > lag.n {
+	return max(n-k+1, 0)
+}
+
+// judgedLag is the lag that is held against a run.
+func judgedLag(lag *sketch) time.Duration {
+	rank := JudgedRank(lag.n)
+	if rank == 0 {
 		return 0
 	}
-	return lag.quantile(float64(lag.n-k+1) / float64(lag.n))
+	return lag.quantile(float64(rank) / float64(lag.n))
 }
 
 // lagLimit is the lag that a run with this median TTFT may have; a run without
@@ -62,6 +69,20 @@ func lagLimit(ttft time.Duration) time.Duration {
 		return lagMost
 	}
 	return min(lagMost, max(lagFloor, time.Duration(lagShare*float64(ttft))))
+}
+
+// JudgeLag says why a lag is held against a run, the one at JudgedRank, whose
+// 99th percentile and median TTFT (0: none) are given; empty when it is not.
+func JudgeLag(lag, p99, ttft time.Duration) string {
+	limit := lagLimit(ttft)
+	if lag <= limit {
+		return ""
+	}
+	why := "the most that any run may have"
+	if limit < lagMost {
+		why = fmt.Sprintf("1 %% of the median TTFT of %s, at least %s", round(ttft), lagFloor)
+	}
+	return fmt.Sprintf("lag p99 %s is above %s (%s): requests left later than planned", round(p99), round(limit), why)
 }
 
 // judge names the verdict of a run whose figures are in r.
@@ -79,12 +100,8 @@ func (u *running) judge(r *Result) {
 // reasons are why the figures of a run cannot be trusted; none when they can.
 func reasons(r *Result, lag time.Duration, places int, exhausted map[string]int) []string {
 	var list []string
-	if limit := lagLimit(r.TTFT.P50); lag > limit {
-		why := "the most that any run may have"
-		if limit < lagMost {
-			why = fmt.Sprintf("1 %% of the median TTFT of %s, at least %s", round(r.TTFT.P50), lagFloor)
-		}
-		list = append(list, fmt.Sprintf("lag p99 %s is above %s (%s): requests left later than planned", round(r.Lag.P99), round(limit), why))
+	if why := JudgeLag(lag, r.Lag.P99, r.TTFT.P50); why != "" {
+		list = append(list, why)
 	}
 	if r.CPU > cpuMost {
 		list = append(list, fmt.Sprintf("this process used %.0f %% of its CPU cores, above %.0f %%", 100*r.CPU, 100*cpuMost))

@@ -18,8 +18,10 @@ type Merged struct {
 // Merge writes all that some databases hold into a new one at path, as if one
 // process had recorded it: calls in the order in which they ended, and the
 // shards of a run as one run. Nothing is left at path when it fails. Secrets are
-// not taken along: they are each database's own.
-func Merge(ctx context.Context, path string, sources []string) (m Merged, err error) {
+// not taken along: they are each database's own. judge, unless it is nil, says
+// what is wrong with the lag of a run that was made of shards, which may be more
+// than was with that of each.
+func Merge(ctx context.Context, path string, sources []string, judge func(Lag) (reason string, err error)) (m Merged, err error) {
 	if _, err := os.Stat(path); err == nil {
 		return m, fmt.Errorf("database %s: exists already; name a new one, what is there is not overwritten", path)
 	}
@@ -50,7 +52,7 @@ func Merge(ctx context.Context, path string, sources []string) (m Merged, err er
 	if m.Calls, err = into.merge(ctx, from); err != nil {
 		return m, fmt.Errorf("merge into %s: %w", path, err)
 	}
-	m.Runs, err = into.mergeRuns(ctx, from)
+	m.Runs, err = into.mergeRuns(ctx, from, judge)
 	return m, err
 }
 

@@ -10,7 +10,7 @@ import (
 
 // mergeRuns writes the runs of all sources, the shards of a run as one, and
 // gives the number of runs.
-func (db *DB) mergeRuns(ctx context.Context, from []*source) (int, error) {
+func (db *DB) mergeRuns(ctx context.Context, from []*source, judge func(Lag) (string, error)) (int, error) {
 	var ids []string
 	parts := map[string][]Run{}
 	for _, s := range from {
@@ -28,7 +28,7 @@ func (db *DB) mergeRuns(ctx context.Context, from []*source) (int, error) {
 	for _, id := range ids {
 		r, err := together(parts[id])
 		if err == nil && len(parts[id]) > 1 {
-			err = db.measureLag(ctx, &r)
+			err = db.measureLag(ctx, &r, judge)
 		}
 		if err == nil {
 			err = db.SaveRun(ctx, r)
@@ -92,21 +92,55 @@ func (r *Run) add(p Run) {
 	}
 }
 
+// Lag is how late the requests of a run left.
+type Lag struct {
+	Requests int
+	P99      time.Duration
+	TTFT     time.Duration // median of the successful calls, from the send; 0: there was none
+	// At gives the lag of a rank, from 1, the least, to Requests.
+	At func(rank int) (time.Duration, error)
+}
+
 // measureLag finds the lag of a run among its calls: the percentiles of the
-// whole do not follow from those of the parts.
-func (db *DB) measureLag(ctx context.Context, r *Run) error {
-	const calls = ` FROM spans WHERE due_ns IS NOT NULL AND run = (SELECT id FROM names WHERE name = ?) AND side = (SELECT id FROM names WHERE name = 'client')`
-	var n int
-	if err := db.write.QueryRowContext(ctx, "SELECT count(*)"+calls, r.ID).Scan(&n); err != nil || n == 0 {
+// whole do not follow from those of the parts, nor does what is to be said of it.
+func (db *DB) measureLag(ctx context.Context, r *Run, judge func(Lag) (string, error)) error {
+	const calls = ` FROM spans WHERE run = (SELECT id FROM names WHERE name = ?) AND side = (SELECT id FROM names WHERE name = 'client')`
+	// ranked gives a value of the calls for which a condition holds: the lag is
+	// the negative of due_ns, which counts from the send.
+	ranked := func(value, condition string, rank int) (d time.Duration, err error) {
+		err = db.write.QueryRowContext(ctx, "SELECT "+value+calls+condition+" ORDER BY 1 LIMIT 1 OFFSET ?", r.ID, rank-1).Scan(&d)
+		return d, err
+	}
+	count := func(condition string) (n int, err error) {
+		err = db.write.QueryRowContext(ctx, "SELECT count(*)"+calls+condition, r.ID).Scan(&n)
+		return n, err
+	}
+	const sent = " AND due_ns IS NOT NULL"
+	lag := Lag{At: func(rank int) (time.Duration, error) { return ranked("max(-due_ns, 0)", sent, rank) }}
+	n, err := count(sent)
+	if err != nil || n == 0 {
 		return err
 	}
+	lag.Requests = n
 	for _, q := range []struct {
 		rank int
 		to   *time.Duration
 	}{{(n + 1) / 2, &r.LagP50}, {(99*n + 99) / 100, &r.LagP99}, {n, &r.LagMax}} {
-		if err := db.write.QueryRowContext(ctx, "SELECT max(-due_ns, 0)"+calls+" ORDER BY due_ns DESC LIMIT 1 OFFSET ?", r.ID, q.rank-1).Scan(q.to); err != nil {
+		if *q.to, err = lag.At(q.rank); err != nil {
 			return err
 		}
 	}
-	return nil
+	lag.P99 = r.LagP99
+	const answered = " AND ttft_upstream_ns IS NOT NULL AND warm_up IS NULL AND outcome = (SELECT id FROM names WHERE name = 'ok')"
+	if n, err = count(answered); err == nil && n > 0 {
+		lag.TTFT, err = ranked("ttft_upstream_ns", answered, (n+1)/2)
+	}
+	if err != nil || judge == nil || r.Verdict == "" {
+		return err
+	}
+	reason, err := judge(lag)
+	if err == nil && reason != "" {
+		r.Verdict, r.Reasons = "invalid: client", append([]string{reason}, r.Reasons...)
+	}
+	return err
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -43,6 +44,40 @@ func shardIn(t *testing.T, path string, shard, calls int, run Run) []*call.Call 
 	return made
 }
 
+// Shards that are valid each, since so few requests say little, can be parts of a
+// run that is not.
+func TestARunOfShardsIsJudgedByTheLagOfAll(t *testing.T) {
+	dir := t.TempDir()
+	var files []string
+	for shard := range 3 {
+		run := Run{ID: "7f3a01", Seed: 7, Started: time.Unix(1_700_000_000, 0), Ended: time.Unix(1_700_000_010, 0), Verdict: "valid", Sent: 4}
+		files = append(files, filepath.Join(dir, string(rune('a'+shard))+".db"))
+		shardIn(t, files[shard], shard, 4, run)
+	}
+	path := filepath.Join(dir, "all.db")
+	_, err := Merge(context.Background(), path, files, func(lag Lag) (string, error) {
+		var ranks []time.Duration
+		for rank := 1; rank <= lag.Requests; rank++ {
+			d, err := lag.At(rank)
+			if err != nil {
+				t.Error(err)
+			}
+			ranks = append(ranks, d)
+		}
+		if len(ranks) != 12 || !slices.IsSorted(ranks) || lag.P99 != ranks[11] || lag.P99 != 3*time.Millisecond || lag.TTFT <= 0 {
+			t.Errorf("%+v of %v", lag, ranks)
+		}
+		return "too late", nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	runs, err := openAt(t, path).Runs(context.Background(), "")
+	if err != nil || len(runs) != 1 || runs[0].Verdict != "invalid: client" || len(runs[0].Reasons) != 1 || runs[0].Reasons[0] != "too late" {
+		t.Errorf("%+v, %v", runs, err)
+	}
+}
+
 func TestMergedShardsAreOneRunWithAllThatWasKept(t *testing.T) {
 	dir := t.TempDir()
 	started := time.Unix(1_700_000_000, 0)
@@ -58,7 +93,7 @@ func TestMergedShardsAreOneRunWithAllThatWasKept(t *testing.T) {
 		want = append(want, shardIn(t, files[shard], shard, 4, run)...)
 	}
 	path := filepath.Join(dir, "all.db")
-	m, err := Merge(context.Background(), path, files)
+	m, err := Merge(context.Background(), path, files, nil)
 	if err != nil || m != (Merged{Stores: 3, Calls: 12, Runs: 1}) {
 		t.Fatalf("%+v, %v", m, err)
 	}
@@ -133,7 +168,7 @@ func TestWhatCannotBeMergedLeavesNothing(t *testing.T) {
 		for _, f := range row.files {
 			files = append(files, at(f))
 		}
-		_, err := Merge(context.Background(), at("new.db"), files)
+		_, err := Merge(context.Background(), at("new.db"), files, nil)
 		if err == nil || !strings.Contains(err.Error(), row.want) {
 			t.Errorf("%s: %v does not say %q", row.name, err, row.want)
 		}
@@ -141,7 +176,7 @@ func TestWhatCannotBeMergedLeavesNothing(t *testing.T) {
 			t.Errorf("%s: something was left", row.name)
 		}
 	}
-	if _, err := Merge(context.Background(), at("a.db"), []string{at("b.db")}); err == nil || !strings.Contains(err.Error(), "exists already") {
+	if _, err := Merge(context.Background(), at("a.db"), []string{at("b.db")}, nil); err == nil || !strings.Contains(err.Error(), "exists already") {
 		t.Errorf("%v", err)
 	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"weir/generator"
 	"weir/store"
 )
 
@@ -35,11 +36,21 @@ func (a *app) runMerge(ctx context.Context, from []string, into string) error {
 	if into == "" {
 		return usagef("merge: -o FILE is missing: where should the merged database be?")
 	}
-	m, err := store.Merge(ctx, into, from)
+	m, err := store.Merge(ctx, into, from, judgeLag)
 	if err != nil {
 		return usage(err)
 	}
 	fmt.Fprintf(a.out, "%s: %s and %s of %s\n", into, counted(m.Calls, "call"), counted(m.Runs, "run"), counted(m.Stores, "database"))
 	fmt.Fprintf(a.err, "next: weir report last --db %s\n", into)
 	return nil
+}
+
+// judgeLag holds the lag of a run of shards to what that of any run is held to.
+func judgeLag(lag store.Lag) (string, error) {
+	rank := generator.JudgedRank(lag.Requests)
+	if rank == 0 {
+		return "", nil
+	}
+	judged, err := lag.At(rank)
+	return generator.JudgeLag(judged, lag.P99, lag.TTFT), err
 }
