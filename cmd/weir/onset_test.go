@@ -140,8 +140,8 @@ func TestARefusalThatWeirMadeGoodIsReported(t *testing.T) {
 	if s.Resent != 1 || s.Refusals < 1 || e.Refusals != s.Refusals || e.Onset == nil || e.Onset.Status != 429 || e.Onset.InFlight != report.N(1) {
 		t.Errorf("shaping %+v, endpoint %+v, onset %+v", s, e, e.Onset)
 	}
-	if got.Total.Account.Attempts.V <= 0 {
-		t.Errorf("the account is %+v: nothing was spent on attempts", got.Total.Account)
+	if got.Total.Account.Attempts.V <= 0 || s.AttemptsShare.V <= 0 || s.QueueShare.V+s.AttemptsShare.V > 1 {
+		t.Errorf("the account is %+v, and the shares %+v: nothing was spent on attempts", got.Total.Account, s)
 	}
 }
 
