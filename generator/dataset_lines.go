@@ -125,6 +125,12 @@ func check(open, t *talk, turn int, more bool) error {
 	return nil
 }
 
+// isFilledArray says whether JSON is an array that is not empty.
+func isFilledArray(text json.RawMessage) bool {
+	var list []json.RawMessage
+	return json.Unmarshal(text, &list) == nil && len(list) > 0
+}
+
 // line reads one line as a session of one turn; the turn's number, 0 when it says
 // none; and whether it is sent after the answer to the turn before it, as a later
 // turn is that has a think time, or no time of its own.
@@ -142,6 +148,8 @@ func (d *Dataset) line(text []byte) (t talk, turn int, follows bool, err error) 
 	switch {
 	case l.Messages == nil:
 		return t, 0, false, errors.New(`no messages; want {"messages": […], …}, one request a line`)
+	case !isFilledArray(l.Messages):
+		return t, 0, false, errors.New(`messages: want a list of at least one, as [{"role": "user", "content": "…"}]`)
 	case l.AtMS != nil && !(*l.AtMS >= 0 && *l.AtMS < maxMS):
 		return t, 0, false, fmt.Errorf("at_ms %g: want milliseconds since the start, 0 or more", *l.AtMS)
 	case l.ThinkMS != nil && !(*l.ThinkMS >= 0 && *l.ThinkMS < maxMS):

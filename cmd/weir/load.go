@@ -274,6 +274,9 @@ func (a *app) readPlan(ctx context.Context, file string, f loadFlags, given func
 // readWhole reads the plan of all shards.
 func (a *app) readWhole(ctx context.Context, file string, f loadFlags, given func(string) bool) (*generator.Plan, error) {
 	recorded := isSelection(file)
+	if err := almostSelection(file); err != nil {
+		return nil, usage(err)
+	}
 	trace, dataset := !recorded && (f.trace.format != "" || loadmodel.LooksLikeTrace(file)), generator.LooksLikeDataset(file)
 	switch {
 	case (recorded || trace || dataset) && f.run.users != 0:

@@ -7,9 +7,11 @@ import (
 	"net"
 	"net/url"
 	"os"
+	"os/signal"
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -265,6 +267,11 @@ func (a *app) runProxy(ctx context.Context, f proxyFlags) error {
 		p.Match = book.match
 	}
 	admin.serve(s.metrics, token)
+	hangUps := make(chan os.Signal, 1)
+	if f.loadModel != "" {
+		signal.Notify(hangUps, syscall.SIGHUP) // before anybody is told that weir runs
+		defer signal.Stop(hangUps)
+	}
 	a.banner(s, l.Addr(), p, f.clientTokenEnv, book, admin)
 	control, err := a.serveControl(s.status(l.Addr(), p), p, book, s.tracing.Provider.ForceFlush)
 	if err != nil {
@@ -274,7 +281,7 @@ func (a *app) runProxy(ctx context.Context, f proxyFlags) error {
 	ctx, hangUp := context.WithCancelCause(ctx)
 	var reading sync.WaitGroup
 	if f.loadModel != "" {
-		reading.Go(func() { a.keepReading(ctx, book, read, func() { hangUp(errInterrupted) }) })
+		reading.Go(func() { a.keepReading(ctx, book, read, hangUps, func() { hangUp(errInterrupted) }) })
 	}
 	defer reading.Wait()
 	defer hangUp(nil)

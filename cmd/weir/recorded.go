@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -24,6 +25,19 @@ func isSelection(words string) bool {
 	}
 	_, err := store.ParseSelection(strings.Fields(words))
 	return err == nil
+}
+
+// almostSelection is what is wrong with words that begin as a selection does and
+// name no file.
+func almostSelection(words string) error {
+	if _, err := os.Stat(words); err == nil || words == "" {
+		return nil
+	}
+	_, err := store.ParseSelection(strings.Fields(words))
+	if unknown := (*store.UnknownSelector)(nil); errors.As(err, &unknown) {
+		return nil
+	}
+	return err
 }
 
 // whereFrom is the flag that the next command needs to find what a selection names.

@@ -4,9 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/signal"
 	"strings"
-	"syscall"
 	"time"
 
 	"weir/generator/loadmodel"
@@ -36,12 +34,9 @@ func (s stamp) same(other stamp) bool {
 }
 
 // keepReading reads a proxy's load model again whenever its file has changed
-// since read, and at each SIGHUP, until ctx ends. A SIGHUP that tells of the end
+// since read, and at each of signals, which are SIGHUPs, until ctx ends. A SIGHUP that tells of the end
 // of weir's terminal calls hungUp instead.
-func (a *app) keepReading(ctx context.Context, b *rulebook, read stamp, hungUp func()) {
-	signals := make(chan os.Signal, 1)
-	signal.Notify(signals, syscall.SIGHUP)
-	defer signal.Stop(signals)
+func (a *app) keepReading(ctx context.Context, b *rulebook, read stamp, signals <-chan os.Signal, hungUp func()) {
 	attended := fromTerminal()
 	tick := time.NewTicker(rereadEvery)
 	defer tick.Stop()

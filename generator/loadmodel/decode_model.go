@@ -12,7 +12,10 @@ func (r *reader) root(n node) *Model {
 		r.fail(n.at, `%s: field "load_model" is missing: put {"load_model": … } around it`, what)
 		return m
 	}
-	given := r.object(n, what, setters{"load_model": func(v node) { r.model(v, m) }})
+	given := r.object(n, what, setters{
+		"load_model": func(v node) { r.model(v, m) },
+		"$schema":    func(v node) { r.string(v, "$schema") }, // where editors find schema.json
+	})
 	r.need(n, what, given, "load_model")
 	return m
 }
@@ -105,6 +108,10 @@ func (r *reader) models(v node, m *Model) {
 	}
 }
 
+// written are the fields of a body, in any API, that hold what a load model says
+// elsewhere: another value would not be what was planned and is reported.
+var written = []string{"model", "stream", "messages", "prompt", "input", "contents", "system", "instructions", "systemInstruction", "system_instruction", "tools"}
+
 func (r *reader) extra(v node) map[string]json.RawMessage {
 	if v.kind != "object" {
 		r.fail(v.at, "extra_body is %s; want an object in braces", article(v.kind))
@@ -112,6 +119,10 @@ func (r *reader) extra(v node) map[string]json.RawMessage {
 	}
 	all := map[string]json.RawMessage{}
 	for _, m := range v.members {
+		if slices.Contains(written, m.name) {
+			r.fail(m.at, "extra_body: %q is what weir writes; say it by the scenarios, model, api and tools", m.name)
+			return nil
+		}
 		all[m.name] = m.value.json()
 	}
 	return all

@@ -177,6 +177,7 @@ var smallFaults = []struct{ name, text string }{
 	{"models without names", changed(`"target_qps"`, `"models": [{"share": 1}], "target_qps"`)},
 	{"a negative seed", changed(`"target_qps"`, `"seed": -1, "target_qps"`)},
 	{"a seed that is text", changed(`"target_qps"`, `"seed": "1", "target_qps"`)},
+	{"extra_body replaces the messages", changed(`"target_qps"`, `"extra_body": {"top_k": 4, "messages": []}, "target_qps"`)},
 	{"extra_body is a list", changed(`"target_qps"`, `"extra_body": [], "target_qps"`)},
 	{"no calls in flight", changed(`"target_qps"`, `"max_in_flight": 0, "target_qps"`)},
 }
@@ -218,6 +219,7 @@ var goodModels = []string{
 	string(impaired(`"first_token+800ms, cut:1%"`)), string(impaired(`["429:5%", "model=gpt-*: stall+2s"]`)),
 	changed("", ""), ruled, everyField, withRows, replaying, inALoop,
 	`{"load_model": {"trace": {"file": "/x/t.jsonl"}}}`,
+	`{"$schema": "./schema.json", "load_model": {"trace": {"file": "/x/t.jsonl"}}}`,
 	changed(paced, `"phases": [{"qps": 0, "seconds": 5}, {"from_qps": 0, "to_qps": 5, "seconds": 5, "name": "up"}]`),
 	changed(`"target_qps"`, `"models": ["a", "b"], "arrivals": {}, "extra_body": {}, "target_qps"`),
 	changed(`"target_qps"`, `"ramp_up_seconds": 0, "arrivals": {"process": "constant"}, "target_qps"`),

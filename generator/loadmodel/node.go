@@ -230,7 +230,7 @@ func (d *document) object(dec *json.Decoder, n *node, depth int) error {
 func nearest(word string, known []string) string {
 	best, least := "", 1+max(len(word)/3, 2)
 	for _, k := range known {
-		if d := distance(strings.ToLower(word), k); d < least {
+		if d := distance(strings.ToLower(word), k); d < least && d < max(len(word), len(k)) {
 			best, least = k, d
 		}
 	}

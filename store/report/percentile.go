@@ -22,12 +22,15 @@ type Percentiles struct {
 	Unreliable []string `json:"unreliable"`
 }
 
+// leastForP99 is the n of the 99th percentile.
+const leastForP99 = 662
+
 // A percentile is reliable from this many values on: the least n at which the
 // tail beyond it is seen with 99 % confidence.
 var reliableFrom = []struct {
 	name string
 	n    int
-}{{"p50", 11}, {"p90", 64}, {"p95", 130}, {"p99", 662}}
+}{{"p50", 11}, {"p90", 64}, {"p95", 130}, {"p99", leastForP99}}
 
 // summarise sorts values, which it may reorder, and reads their percentiles.
 func summarise(values []time.Duration) Percentiles {

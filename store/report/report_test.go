@@ -181,7 +181,7 @@ func TestCallsThatWereNotSentSayWhy(t *testing.T) {
 	for partial, want := range map[bool][]string{
 		false: {"run 7f3a: 2 calls of the plan not sent, since a turn before them in their session failed"},
 		true: {"run 7f3a was broken off: its figures are of what was sent",
-			"run 7f3a: 2 calls of the plan not sent, since the run was broken off, or a turn before them in their session failed"},
+			"run 7f3a: 2 calls of begun sessions not sent, since the run was broken off, or a turn before them in their session failed"},
 	} {
 		r := summary(t, Options{Runs: func([]string) ([]Run, error) {
 			return []Run{{ID: "7f3a", Verdict: "valid", NotSent: 2, Partial: partial}}, nil

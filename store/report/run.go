@@ -29,7 +29,8 @@ type Run struct {
 	Scenarios []string  `json:"scenarios"` // as the load model lists them
 	Notes     []string  `json:"notes"`     // how to read its figures, a sentence each
 
-	wants map[string][]loadmodel.Want // of the load model, by scenario
+	wants  map[string][]loadmodel.Want // of the load model, by scenario
+	lagFew bool                        // requests, too few for the lag's 99th percentile
 }
 
 // RunOf is a stored run as a report tells it.
@@ -56,6 +57,7 @@ func RunOf(r store.Run) Run {
 	}
 	if r.Sent > 0 && r.Verdict != "" {
 		run.LagP50, run.LagP99, run.LagMax = Ms(r.LagP50), Ms(r.LagP99), Ms(r.LagMax)
+		run.lagFew = r.Sent < leastForP99
 	}
 	return run
 }

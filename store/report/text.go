@@ -135,8 +135,12 @@ func (run *Run) text(w io.Writer, s Style) {
 		fmt.Fprintln(w, s.paint(red, "  because "+plain(reason)))
 	}
 	if run.Planned.Known || run.LagP99.Known {
+		few := ""
+		if run.lagFew {
+			few = "*"
+		}
 		fmt.Fprintln(w, s.paint(faint, fmt.Sprintf("planned %s, sent %s   lag p50 %s p99 %s max %s",
-			perSecond(run.Planned), perSecond(run.Achieved), ms(run.LagP50), ms(run.LagP99), ms(run.LagMax))))
+			perSecond(run.Planned), perSecond(run.Achieved), ms(run.LagP50), ms(run.LagP99)+few, ms(run.LagMax))))
 	}
 	for _, note := range run.Notes {
 		fmt.Fprintln(w, s.paint(faint, "note: "+plain(note)))
@@ -359,6 +363,9 @@ func (r *Report) failureTable(columns int) *table {
 
 // marked says whether any figure of the tables carries the star.
 func (r *Report) marked() bool {
+	if slices.ContainsFunc(r.Runs, func(run Run) bool { return run.lagFew }) {
+		return true
+	}
 	for _, row := range r.allRows() {
 		for _, p := range []Percentiles{row.TTFTFelt, row.TTFTUpstream, row.TTFTResponse, row.TTFTService, row.TPOT} {
 			if p.N > 0 && len(p.Unreliable) > 0 {

@@ -16,11 +16,12 @@ func (r *Report) warn() {
 			say("run %s was broken off: its figures are of what was sent", run.ID)
 		}
 		if run.NotSent > 0 {
-			why := "since a turn before them in their session failed" // all that keeps a call back in a run that went to its end
+			// All that keeps a call back in a run that went to its end is a failure.
+			what, why := "of the plan", "since a turn before them in their session failed"
 			if run.Partial {
-				why = "since the run was broken off, or a turn before them in their session failed"
+				what, why = "of begun sessions", "since the run was broken off, or a turn before them in their session failed"
 			}
-			say("run %s: %s of the plan not sent, %s", run.ID, count(run.NotSent, "call"), why)
+			say("run %s: %s %s not sent, %s", run.ID, count(run.NotSent, "call"), what, why)
 		}
 	}
 	if r.LostSpans.Known && r.LostSpans.V > 0 {
