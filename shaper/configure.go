@@ -127,6 +127,7 @@ func (s *Shaper) configure(rules []Rule) {
 		s.place(ln, now)
 	}
 	s.run(now)
+	s.weed(now)
 }
 
 // place puts a line into the queue of the lane that keeps it, or has it go.
@@ -136,7 +137,7 @@ func (s *Shaper) place(ln *line, now time.Duration) {
 		at = ln.path[0]
 	}
 	if at != nil {
-		at.queue.add(ln, at)
+		at.queue.add(ln, at, now)
 		s.open(at)
 		return
 	}

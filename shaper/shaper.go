@@ -47,7 +47,8 @@ type Shaper struct {
 	guesses map[[2]string]*estimate
 	live    Permit // head of the ring of permits that are held
 	seq     uint64
-	opened  []*lane // whose queues are to be looked at
+	weedAt  time.Duration // from when waiters are looked at again
+	opened  []*lane       // whose queues are to be looked at
 }
 
 // now is the time since the shaper's first call.
@@ -103,8 +104,12 @@ func (s *Shaper) enter(ctx context.Context, p *Permit, first bool) error {
 		return refusal
 	}
 	w := s.park(p, blocked, now, first)
+	w.deadline = deadline
 	s.open(ln.at)
 	s.run(now)
+	if now >= s.weedAt {
+		s.weed(now)
+	}
 	s.mu.Unlock()
 	return s.wait(ctx, w, deadline-now)
 }
@@ -116,6 +121,9 @@ func (s *Shaper) wait(ctx context.Context, w *waiter, patience time.Duration) er
 	var late bool
 	select {
 	case <-w.ready:
+		if w.refusal != nil {
+			return w.refusal
+		}
 		return nil
 	case <-ctx.Done():
 	case <-timer.C:
@@ -126,6 +134,8 @@ func (s *Shaper) wait(ctx context.Context, w *waiter, patience time.Duration) er
 	now := s.now()
 	ln := w.line
 	switch {
+	case w.refusal != nil:
+		return w.refusal
 	case !w.admitted && late:
 		r := s.refuse(ln, ln.at, ln.at.full, "the call has waited as long as it may", now, 0)
 		r.Account = s.account(w.permit, ln.at, now)
@@ -225,9 +235,12 @@ func (s *Shaper) park(p *Permit, at *lane, now time.Duration, first bool) *waite
 	}
 	switch {
 	case ln.at == nil:
-		at.queue.add(ln, at)
+		at.queue.add(ln, at, now)
 	case first:
+		ln.at.queue.count(ln, 1)
 		ln.at.queue.moved(ln)
+	default:
+		ln.at.queue.count(ln, 1)
 	}
 	if p.account.Position == 0 {
 		p.account.Position = ln.at.waiters()
@@ -240,6 +253,9 @@ func (s *Shaper) park(p *Permit, at *lane, now time.Duration, first bool) *waite
 func (s *Shaper) unpark(w *waiter) {
 	ln := w.line
 	ln.remove(w)
+	if ln.at != nil {
+		ln.at.queue.count(ln, -1)
+	}
 	switch {
 	case ln.at == nil:
 	case ln.n == 0:
