@@ -29,7 +29,7 @@ func (s *Shaper) claim(ln *line, at *lane, now time.Duration) {
 		l.keeps = ln
 	}
 	at.kept = 1
-	at.pace.take(now)
+	at.pace.take(now, ln.first.entered)
 	ln.holds = append(ln.holds, at)
 }
 

@@ -145,7 +145,7 @@ func (s *Shaper) place(ln *line, now time.Duration) {
 		w := ln.first
 		w.permit.account = s.account(w.permit, nil, now)
 		s.unpark(w)
-		s.admit(w.permit, now)
+		s.admit(w.permit, now, w.entered)
 		w.admitted = true
 		close(w.ready)
 	}

@@ -92,7 +92,7 @@ func (s *Shaper) enter(ctx context.Context, p *Permit, first bool) error {
 	}
 	blocked := s.blocked(ln.path, now)
 	if blocked == nil {
-		s.admit(p, now)
+		s.admit(p, now, now)
 		s.mu.Unlock()
 		return nil
 	}
@@ -189,14 +189,14 @@ func (s *Shaper) blocked(path []*lane, now time.Duration) *lane {
 	return nil
 }
 
-// admit takes all that a call needs, at once.
-func (s *Shaper) admit(p *Permit, now time.Duration) {
+// admit takes all that a call needs, at once, which has wanted it since then.
+func (s *Shaper) admit(p *Permit, now, wanted time.Duration) {
 	ln := p.line
 	p.reserved = ln.known.reserve(&p.ask)
 	p.took = p.few[:0]
 	for _, l := range ln.path {
 		if !slices.Contains(ln.holds, l) {
-			l.pace.take(now)
+			l.pace.take(now, wanted)
 		}
 		p.took = append(p.took, l.take(now, p.reserved, p.ask.CachedWeight))
 		p.account.Reserved = p.account.Reserved || l.budgeted()
@@ -336,7 +336,7 @@ func (s *Shaper) serve(l *lane, now time.Duration) {
 		p.account = s.account(p, l, now)
 		l.queue.served(ln, l.cost(p.reserved, p.ask.CachedWeight))
 		s.unpark(w)
-		s.admit(p, now)
+		s.admit(p, now, w.entered)
 		w.admitted = true
 		close(w.ready)
 	}
