@@ -29,7 +29,7 @@ func (s *Shaper) claim(ln *line, at *lane, now time.Duration) {
 		l.keeps = ln
 	}
 	at.kept = 1
-	at.pace.take(now)
+	at.pace.take(now, ln.first.entered)
 	ln.holds = append(ln.holds, at)
 }
 
@@ -87,7 +87,7 @@ func (s *Shaper) pass(ln *line, from, to *lane, now time.Duration) {
 		ln.turns = append(ln.turns, from)
 	}
 	from.queue.remove(ln)
-	to.queue.add(ln, to)
+	to.queue.add(ln, to, now)
 	s.open(to) // it may be open by now, and if not, a timer is set
 }
 

@@ -46,3 +46,14 @@ func TestWhoHasToPassTwoFullLanesIsNotStarvedByThoseWhoPassOne(t *testing.T) {
 		})
 	}
 }
+
+func TestARateInsideAnotherIsKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		loop := newLoop(t, newShaper(t, "scenario=rag rps=2.4 wait=10m", "all rps=5 wait=10m"))
+		rag, other := loop.feed(3, Ask{Scenario: "rag"}, 0), loop.feed(3, Ask{Scenario: "b"}, 0)
+		loop.run(100 * time.Second)
+		if n, m := rag.Load(), other.Load(); n < 228 || n > 243 || n+m < 495 || n+m > 510 {
+			t.Errorf("admitted %d and %d in 100 s, want about 240 and 260", n, m)
+		}
+	})
+}

@@ -126,6 +126,7 @@ func (s *Shaper) configure(rules []Rule) {
 		s.place(ln, now)
 	}
 	s.run(now)
+	s.weed(now)
 }
 
 // place puts a line into the queue of the lane that keeps it, or has it go.
@@ -135,7 +136,7 @@ func (s *Shaper) place(ln *line, now time.Duration) {
 		at = ln.path[0]
 	}
 	if at != nil {
-		at.queue.add(ln, at)
+		at.queue.add(ln, at, now)
 		s.open(at)
 		return
 	}
@@ -143,7 +144,7 @@ func (s *Shaper) place(ln *line, now time.Duration) {
 		w := ln.first
 		w.permit.account = s.account(w.permit, nil, now)
 		s.unpark(w)
-		s.admit(w.permit, now)
+		s.admit(w.permit, now, w.entered)
 		w.admitted = true
 		close(w.ready)
 	}

@@ -105,9 +105,11 @@ func (p *pacer) next(now time.Duration, idle bool) time.Duration {
 	return p.due
 }
 
-// take takes the permit that next has told of. Where it lay for long, the next
-// one is due an interval from now.
-func (p *pacer) take(now time.Duration) {
+// take takes the permit that next has told of, which somebody has wanted since
+// then. Where it lay for long because nobody wanted it, the next one is due an
+// interval from now; where another lane kept it from being taken, up to half an
+// interval is made up for, so that the rate is kept, and never two go at once.
+func (p *pacer) take(now, wanted time.Duration) {
 	if p.interval == 0 {
 		return
 	}
@@ -118,7 +120,7 @@ func (p *pacer) take(now time.Duration) {
 	}
 	p.held = false
 	if p.burst == 1 && now-p.due > catchUp {
-		p.start(now)
+		p.start(max(p.due, wanted, now-p.interval/2))
 	}
 }
 

@@ -11,6 +11,8 @@ type waiter struct {
 	permit     *Permit // that it will have
 	ready      chan struct{}
 	admitted   bool
+	refusal    *Refusal // that ended its wait
+	deadline   time.Duration
 	entered    time.Duration
 	heldBefore time.Duration // for which its endpoint had been held when it came
 
@@ -97,6 +99,7 @@ func (ln *line) held(now time.Duration) time.Duration {
 type queue struct {
 	n       int // lines
 	classes [Low]party
+	since   [Low]time.Duration // when a class began to wait without a pause
 }
 
 // party is who shares a queue: a class, which its scenarios share, one of
@@ -109,6 +112,8 @@ type party struct {
 	service float64 // its tag
 	seq     uint64  // of the call that goes next of it
 	now     float64 // the tag of the member that was served last
+	calls   int     // of it that wait here
+	shares  float64 // of its members, together
 	members parties
 	named   map[string]*party
 	spare   *party   // one that is gone, for the next to be made
@@ -144,12 +149,15 @@ func (p *party) fix() {
 	heap.Fix(&p.of.members, p.index)
 }
 
-func (q *queue) add(ln *line, in *lane) {
+func (q *queue) add(ln *line, in *lane, now time.Duration) {
 	w := ln.first.permit
 	cost := in.cost(w.reserved, w.ask.CachedWeight)
 	session := q.classes[ln.class-1].member(ln.key.scenario, ln.share).member(ln.key.session, 1)
 	ln.at, ln.session = in, session
 	heap.Push(&session.lines, ln)
+	if len(q.classes[ln.class-1].members) == 0 {
+		q.since[ln.class-1] = now
+	}
 	again := slices.Contains(ln.turns, in) // it was the first here
 	for p := session; p.of != nil; p = p.of {
 		waits := p.index >= 0
@@ -167,11 +175,21 @@ func (q *queue) add(ln *line, in *lane) {
 		}
 		p.seq = ln.first.permit.seq
 		heap.Push(&p.of.members, p)
+		p.of.shares += p.share
 	}
+	q.count(ln, ln.n)
 	q.n++
 }
 
+// count takes down that so many calls of a line have come, or gone.
+func (q *queue) count(ln *line, n int) {
+	for p := ln.session; p != nil; p = p.of {
+		p.calls += n
+	}
+}
+
 func (q *queue) remove(ln *line) {
+	q.count(ln, -ln.n)
 	heap.Remove(&ln.session.lines, ln.index)
 	for p := ln.session; p.of != nil; p = p.of {
 		if len(p.lines) > 0 || len(p.members) > 0 {
@@ -179,6 +197,9 @@ func (q *queue) remove(ln *line) {
 			continue
 		}
 		heap.Remove(&p.of.members, p.index)
+		if p.of.shares -= p.share; len(p.of.members) == 0 {
+			p.of.shares = 0 // not almost
+		}
 		if p == ln.session || len(p.of.named) > manyScenarios {
 			delete(p.of.named, p.name)
 			p.of.spare = p

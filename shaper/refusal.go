@@ -2,6 +2,7 @@ package shaper
 
 import (
 	"fmt"
+	"math"
 	"time"
 )
 
@@ -56,9 +57,10 @@ func (s *Shaper) expect(ln *line, now time.Duration, first bool) (wait time.Dura
 	for _, l := range ln.path {
 		ahead := 0
 		if !first {
-			ahead = l.ahead(ln)
+			ahead = l.ahead(ln, now)
 		}
-		if w, by := l.expect(now, ahead); at == nil || w > wait {
+		w, by := l.expect(now, ahead)
+		if w += l.pressed(ln.class, w, now); at == nil || w > wait {
 			wait, at, limit = w, l, by
 		}
 	}
@@ -66,15 +68,33 @@ func (s *Shaper) expect(ln *line, now time.Duration, first bool) (wait time.Dura
 }
 
 // ahead is how many calls go before one that joins a line, about: all of the
-// higher classes, and of its own class those before it in its line and as many
-// of each other line.
-func (l *lane) ahead(ln *line) int {
+// higher classes, of its scenario those of its session and as many of each other
+// session, and of the other scenarios as many as their shares say.
+// The other scenarios are expected to come for as long again as they have.
+func (l *lane) ahead(ln *line, now time.Duration) int {
 	n := 0
 	for c := range ln.class - 1 {
 		n += l.waiting[c]
 	}
-	same := l.waiting[ln.class-1]
-	return n + min(same, (ln.n+1)*max(l.queue.n, 1))
+	class := &l.queue.classes[ln.class-1]
+	own, calls, others := 0, 0, class.shares
+	if scenario := class.named[ln.key.scenario]; scenario != nil && scenario.index >= 0 {
+		session := 0
+		if p := scenario.named[ln.key.session]; p != nil {
+			session = p.calls
+		}
+		calls = scenario.calls
+		own = min(calls, (session+1)*len(scenario.members))
+		others -= scenario.share
+	}
+	if ln.at != l {
+		own = max(own, ln.n) // they stand elsewhere, and come first here too
+	}
+	beside, waiting := math.Ceil(float64(own+1)*others/ln.share), float64(class.calls-calls)
+	if beside > waiting {
+		beside = math.Min(beside, waiting+l.rate.perSecond(now)*(now-l.queue.since[ln.class-1]).Seconds())
+	}
+	return n + own + int(beside)
 }
 
 // refuse makes a refusal, by a lane and a limit. after is when it is worth asking
@@ -83,7 +103,9 @@ func (s *Shaper) refuse(ln *line, at *lane, limit, why string, now, after time.D
 	at.refused++
 	if after <= 0 {
 		wait, longest, _ := s.expect(ln, now, false)
-		after = wait / time.Duration(longest.waiters()+1)
+		if after = wait - ln.wait; after <= 0 {
+			after = wait / time.Duration(longest.waiters()+1)
+		}
 	}
 	return &Refusal{
 		Reason:     at.describe() + ": " + why,

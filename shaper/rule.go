@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
+	"unicode"
 )
 
 // Rule gives calls a lane and the lane its limit. A call passes the lanes of
@@ -70,7 +72,7 @@ func (s *Selector) lane(a *Ask) (name string, ok bool) {
 				return "", false
 			}
 		}
-		parts = append(parts, f.name+"="+want)
+		parts = append(parts, f.name+"="+inQuotes(want))
 	}
 	if len(parts) == 0 {
 		return all, true
@@ -98,7 +100,7 @@ func (s Selector) String() string {
 	var parts []string
 	for _, f := range facets {
 		if v := *f.want(&s); v != "" {
-			parts = append(parts, f.name+"="+v)
+			parts = append(parts, f.name+"="+inQuotes(v))
 		}
 	}
 	if len(parts) == 0 {
@@ -112,7 +114,43 @@ func (r Rule) String() string {
 	return strings.TrimSpace(r.Select.String() + " " + r.Limit.String())
 }
 
-// ParseRule reads "scenario=rag rps=2 concurrency=8": who is limited, and how.
+// inQuotes is a name as a rule writes it: in double quotes where it has a space or
+// a quote in it, as Go writes them.
+func inQuotes(name string) string {
+	if strings.ContainsFunc(name, unicode.IsSpace) || strings.Contains(name, `"`) {
+		return strconv.Quote(name)
+	}
+	return name
+}
+
+// Words are the words of a rule, without quotes: of session="a b" rps=2 they are
+// "session=a b" and "rps=2". It fails on quotes that do not match.
+func Words(text string) ([]string, error) {
+	var words []string
+	for text = strings.TrimSpace(text); text != ""; text = strings.TrimSpace(text) {
+		end := strings.IndexFunc(text, unicode.IsSpace)
+		if end < 0 {
+			end = len(text)
+		}
+		word := text[:end]
+		if name, value, ok := strings.Cut(text, "="); ok && strings.HasPrefix(word, name+`="`) {
+			quote, err := strconv.QuotedPrefix(value)
+			rest := strings.TrimPrefix(value, quote)
+			if err != nil || rest != "" && !strings.ContainsAny(rest[:1], " \t\r\n") {
+				return nil, errors.New(`limit: quotes do not match; want something like session="a b" rps=2`)
+			}
+			if value, err = strconv.Unquote(quote); err != nil {
+				return nil, errors.New(`limit: quotes do not match; want something like session="a b" rps=2`)
+			}
+			word, end = name+"="+value, len(text)-len(rest)
+		}
+		words, text = append(words, word), text[end:]
+	}
+	return words, nil
+}
+
+// ParseRule reads "scenario=rag rps=2 concurrency=8": who is limited, and how. A
+// name with a space in it stands in double quotes: session="a b".
 // Without the former, or with the word all, it is every call.
 func ParseRule(text string) (Rule, error) {
 	r, _, err := parseRule(text)
@@ -134,7 +172,10 @@ func parseRule(text string) (r Rule, set [][2]string, err error) {
 	fail := func(format string, args ...any) (Rule, [][2]string, error) {
 		return Rule{}, nil, fmt.Errorf("limit %q: %w", text, fmt.Errorf(format, args...))
 	}
-	words := strings.Fields(text)
+	words, err := Words(text)
+	if err != nil {
+		return Rule{}, nil, err
+	}
 	if len(words) == 0 {
 		return fail("want something like scenario=rag rps=2")
 	}

@@ -190,3 +190,24 @@ func FuzzRuleIsWhatItIsWrittenAs(f *testing.F) {
 		}
 	})
 }
+
+func TestANameWithASpaceStandsInQuotes(t *testing.T) {
+	for text, want := range map[string]string{
+		`session="a b" rps=2`:       "a b",
+		`session="a, b" rps=2`:      "a, b",
+		`session="say \"a\"" rps=2`: `say "a"`,
+	} {
+		r, err := ParseRule(text)
+		if err != nil || r.Select.Session != want || r.String() != text {
+			t.Errorf("%s: %v, session %q, written %s", text, err, r.Select.Session, r)
+		}
+		if name, ok := r.Select.lane(&Ask{Session: want}); !ok || name+" rps=2" != text {
+			t.Errorf("%s: the lane is %s", text, name)
+		}
+	}
+	for _, text := range []string{`session="a b rps=2`, `session="a b"c rps=2`} {
+		if r, err := ParseRule(text); err == nil {
+			t.Errorf("%s was read as %s", text, r)
+		}
+	}
+}

@@ -47,7 +47,8 @@ type Shaper struct {
 	guesses map[[2]string]*estimate
 	live    Permit // head of the ring of permits that are held
 	seq     uint64
-	opened  []*lane // whose queues are to be looked at
+	weedAt  time.Duration // from when waiters are looked at again
+	opened  []*lane       // whose queues are to be looked at
 }
 
 // now is the time since the shaper's first call.
@@ -91,7 +92,7 @@ func (s *Shaper) enter(ctx context.Context, p *Permit, first bool) error {
 	}
 	blocked := s.blocked(ln.path, now)
 	if blocked == nil {
-		s.admit(p, now)
+		s.admit(p, now, now)
 		s.mu.Unlock()
 		return nil
 	}
@@ -103,8 +104,12 @@ func (s *Shaper) enter(ctx context.Context, p *Permit, first bool) error {
 		return refusal
 	}
 	w := s.park(p, blocked, now, first)
+	w.deadline = deadline
 	s.open(ln.at)
 	s.run(now)
+	if now >= s.weedAt {
+		s.weed(now)
+	}
 	s.mu.Unlock()
 	return s.wait(ctx, w, deadline-now)
 }
@@ -116,6 +121,9 @@ func (s *Shaper) wait(ctx context.Context, w *waiter, patience time.Duration) er
 	var late bool
 	select {
 	case <-w.ready:
+		if w.refusal != nil {
+			return w.refusal
+		}
 		return nil
 	case <-ctx.Done():
 	case <-timer.C:
@@ -126,6 +134,8 @@ func (s *Shaper) wait(ctx context.Context, w *waiter, patience time.Duration) er
 	now := s.now()
 	ln := w.line
 	switch {
+	case w.refusal != nil:
+		return w.refusal
 	case !w.admitted && late:
 		r := s.refuse(ln, ln.at, ln.at.full, "the call has waited as long as it may", now, 0)
 		r.Account = s.account(w.permit, ln.at, now)
@@ -179,14 +189,14 @@ func (s *Shaper) blocked(path []*lane, now time.Duration) *lane {
 	return nil
 }
 
-// admit takes all that a call needs, at once.
-func (s *Shaper) admit(p *Permit, now time.Duration) {
+// admit takes all that a call needs, at once, which has wanted it since then.
+func (s *Shaper) admit(p *Permit, now, wanted time.Duration) {
 	ln := p.line
 	p.reserved = ln.known.reserve(&p.ask)
 	p.took = p.few[:0]
 	for _, l := range ln.path {
 		if !slices.Contains(ln.holds, l) {
-			l.pace.take(now)
+			l.pace.take(now, wanted)
 		}
 		p.took = append(p.took, l.take(now, p.reserved, p.ask.CachedWeight))
 		p.account.Reserved = p.account.Reserved || l.budgeted()
@@ -225,9 +235,12 @@ func (s *Shaper) park(p *Permit, at *lane, now time.Duration, first bool) *waite
 	}
 	switch {
 	case ln.at == nil:
-		at.queue.add(ln, at)
+		at.queue.add(ln, at, now)
 	case first:
+		ln.at.queue.count(ln, 1)
 		ln.at.queue.moved(ln)
+	default:
+		ln.at.queue.count(ln, 1)
 	}
 	if p.account.Position == 0 {
 		p.account.Position = ln.at.waiters()
@@ -240,6 +253,9 @@ func (s *Shaper) park(p *Permit, at *lane, now time.Duration, first bool) *waite
 func (s *Shaper) unpark(w *waiter) {
 	ln := w.line
 	ln.remove(w)
+	if ln.at != nil {
+		ln.at.queue.count(ln, -1)
+	}
 	switch {
 	case ln.at == nil:
 	case ln.n == 0:
@@ -320,7 +336,7 @@ func (s *Shaper) serve(l *lane, now time.Duration) {
 		p.account = s.account(p, l, now)
 		l.queue.served(ln, l.cost(p.reserved, p.ask.CachedWeight))
 		s.unpark(w)
-		s.admit(p, now)
+		s.admit(p, now, w.entered)
 		w.admitted = true
 		close(w.ready)
 	}

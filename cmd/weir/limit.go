@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -65,8 +67,21 @@ The limits, which weir proxy --limit and a load model's "limit" take as well:
 	return c
 }
 
+// requote puts a name with a space in it back into the quotes that the shell has
+// taken off.
+func requote(words []string) []string {
+	words = slices.Clone(words)
+	for i, word := range words {
+		name, value, ok := strings.Cut(word, "=")
+		if ok && strings.ContainsAny(value, " \t") && !strings.ContainsAny(value, `="`) {
+			words[i] = name + "=" + strconv.Quote(value)
+		}
+	}
+	return words
+}
+
 func (a *app) runLimit(ctx context.Context, words []string, f limitCommandFlags) error {
-	text := strings.Join(words, " ")
+	text := strings.Join(requote(words), " ")
 	var e edit
 	if len(words) > 0 {
 		var err error

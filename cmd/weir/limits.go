@@ -125,7 +125,8 @@ func readEdit(text string) (edit, error) {
 		err = fmt.Errorf("limit %q: there is no scenario of that name; did you mean scenario=%s?", text, writtenScenario(said))
 	}
 	e := edit{who: rule.Select}
-	for word := range strings.FieldsSeq(text) {
+	words, _ := shaper.Words(text) // what is wrong with them ParseRule has said
+	for _, word := range words {
 		name, value, _ := strings.Cut(word, "=")
 		if slices.Contains(shaper.LimitNames(), name) {
 			e.parts = append(e.parts, [2]string{name, value})
