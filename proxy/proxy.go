@@ -92,6 +92,14 @@ const (
 	inspectedBody = 8 << 20 // of a request's body, decoded
 )
 
+// holds is how much of a request is held.
+func (p *Proxy) holds() int64 {
+	if p.HoldBody <= 0 {
+		return defaultHold
+	}
+	return p.HoldBody
+}
+
 // open prepares the upstreams and the server.
 func (p *Proxy) open() error {
 	p.once.Do(func() {
