@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -20,7 +21,9 @@ func (x *exchange) admit() bool {
 		c.Admitted = call.Now()
 		return true
 	}
-	permit, err := x.p.shape.Admit(x.r.Context(), x.ask(false))
+	ctx, done := x.p.untilDraining(x.r.Context())
+	defer done()
+	permit, err := x.p.shape.Admit(ctx, x.ask(false))
 	if err != nil {
 		x.notAdmitted(err)
 		return false
@@ -29,6 +32,13 @@ func (x *exchange) admit() bool {
 	x.permit = permit
 	x.shaped(permit.Account())
 	return true
+}
+
+// untilDraining is a context for the time that a call waits in a lane.
+func (p *Proxy) untilDraining(caller context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithCancel(caller)
+	unhook := context.AfterFunc(p.draining, cancel)
+	return ctx, func() { unhook(); cancel() }
 }
 
 // ask is what the shaper is told of the call.
@@ -67,6 +77,11 @@ func (x *exchange) notAdmitted(err error) {
 		if departure := (*shaper.Departure)(nil); errors.As(err, &departure) {
 			x.shaped(departure.Account)
 		}
+		if x.p.draining.Err() != nil {
+			x.writeError(http.StatusServiceUnavailable, "service_unavailable", "weir: "+errDraining.Error())
+			x.end(call.EndRefused, errDraining)
+			return
+		}
 		x.end(x.left(err))
 		return
 	}
@@ -100,7 +115,9 @@ func (x *exchange) admitAgain(resp *http.Response) bool {
 	_, _ = io.CopyN(io.Discard, resp.Body, wholeError) // so that the connection can be used again
 	resp.Body.Close()
 	x.c.Refusals++
-	if err := x.permit.Again(x.r.Context()); err != nil {
+	ctx, done := x.p.untilDraining(x.r.Context())
+	defer done()
+	if err := x.permit.Again(ctx); err != nil {
 		x.timing.fill(x.c)
 		x.notAdmitted(err)
 		return false

@@ -178,7 +178,7 @@ func (a *asks) admit(turn *exchange) {
 	s.mu.Lock()
 	ask := turn.ask(true)
 	s.mu.Unlock()
-	ctx, cancel := context.WithCancel(s.x.p.stopping)
+	ctx, cancel := context.WithCancel(s.x.p.draining)
 	decided := make(chan decision, 1)
 	a.decided, a.cancel = decided, cancel
 	go func() {
