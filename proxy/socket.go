@@ -114,6 +114,9 @@ func (s *socket) ask(message []byte, at call.Instant) *exchange {
 	if c.ScenarioFrom == "default" {
 		turn.nameScenario()
 	}
+	for _, h := range turn.escapes() {
+		t.Impaired = append(t.Impaired, call.NotApplied(h.String(), "it came over a WebSocket that was open before"))
+	}
 	turn.meter = call.NewMeter(t, turn.format)
 	told := false
 	turn.meter.OnEvent = func(ev *wire.Event) {
@@ -231,6 +234,10 @@ func (s *socket) end() {
 		s.how, s.err = call.EndBroken, stopped
 	}
 	for _, t := range s.waiting {
+		if s.x.p.draining.Err() != nil && !t.c.Admitted.Reached() {
+			t.finish(call.EndRefused, errDraining)
+			continue
+		}
 		t.finish(s.how, s.err)
 	}
 	if s.in != nil {
