@@ -22,8 +22,8 @@ func TestFaultsOfDatasets(t *testing.T) {
 		options DatasetOptions
 		want    string
 	}{
-		{"no times", `{"messages": []}`, DatasetOptions{}, "its lines say no times (at_ms); say how fast to send them: --qps 5, or --for 10m"},
-		{"some times", ok + `{"messages": []}`, DatasetOptions{}, ":2: some lines have at_ms and some have not"},
+		{"no times", `{"messages": [{"role": "user", "content": "hi"}]}`, DatasetOptions{}, "its lines say no times (at_ms); say how fast to send them: --qps 5, or --for 10m"},
+		{"some times", ok + `{"messages": [{"role": "user", "content": "hi"}]}`, DatasetOptions{}, ":2: some lines have at_ms and some have not"},
 		{"broken JSON names its line", ok + `{"messages": [`, DatasetOptions{}, ":2: is not JSON"},
 		{"a wrong type names its field", ok + `{"messages": [], "max_tokens": "9"}`, DatasetOptions{}, ":2: max_tokens: want int, not string"},
 		{"messages that are a text", ok + `{"messages": "hi"}`, DatasetOptions{}, ":2: messages: want a list of at least one"},

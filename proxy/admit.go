@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -20,7 +21,9 @@ func (x *exchange) admit() bool {
 		c.Admitted = call.Now()
 		return true
 	}
-	permit, err := x.p.shape.Admit(x.r.Context(), x.ask(false))
+	ctx, done := x.p.untilDraining(x.r.Context())
+	defer done()
+	permit, err := x.p.shape.Admit(ctx, x.ask(false))
 	if err != nil {
 		x.notAdmitted(err)
 		return false
@@ -29,6 +32,13 @@ func (x *exchange) admit() bool {
 	x.permit = permit
 	x.shaped(permit.Account())
 	return true
+}
+
+// untilDraining is a context for the time that a call waits in a lane.
+func (p *Proxy) untilDraining(caller context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithCancel(caller)
+	unhook := context.AfterFunc(p.draining, cancel)
+	return ctx, func() { unhook(); cancel() }
 }
 
 // ask is what the shaper is told of the call.
@@ -66,6 +76,11 @@ func (x *exchange) notAdmitted(err error) {
 	if !errors.As(err, &refusal) {
 		if departure := (*shaper.Departure)(nil); errors.As(err, &departure) {
 			x.shaped(departure.Account)
+		}
+		if x.p.draining.Err() != nil {
+			x.writeError(http.StatusServiceUnavailable, "service_unavailable", "weir: "+errDraining.Error())
+			x.end(call.EndRefused, errDraining)
+			return
 		}
 		x.end(x.left(err))
 		return
@@ -122,7 +137,9 @@ func (x *exchange) admitAgain(resp *http.Response) bool {
 		x.secret = x.key.secret
 		x.tellKey()
 	}
-	if err := x.permit.Again(x.r.Context(), x.c.KeyFingerprint); err != nil {
+	ctx, done := x.p.untilDraining(x.r.Context())
+	defer done()
+	if err := x.permit.Again(ctx, x.c.KeyFingerprint); err != nil {
 		x.timing.fill(x.c)
 		x.notAdmitted(err)
 		return false

@@ -157,11 +157,7 @@ const longestPlainPath = 24
 // readBody reads the request's body and what it says of itself.
 func (x *exchange) readBody() error {
 	c := x.c
-	hold := x.p.HoldBody
-	if hold <= 0 {
-		hold = defaultHold
-	}
-	b, err := readBody(x.r, hold)
+	b, err := readBody(x.r, x.p.holds())
 	x.body = b
 	c.Body = call.Now()
 	x.kept.request(b.held, x.r.Header.Get("Content-Encoding"))

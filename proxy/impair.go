@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"weir/proxy/client"
 	"weir/proxy/wire"
 	"weir/shaper"
 	"weir/store/call"
@@ -45,6 +46,9 @@ func (x *exchange) impair() {
 	}
 	ask := shaper.Ask{Scenario: c.Scenario, Upstream: c.Upstream, Model: c.Request.Model, Key: c.KeyFingerprint, Session: c.Session}
 	if upgradeOf(x.r.Header) != "" {
+		if c.ScenarioFrom == "default" {
+			ask.Scenario = "" // each request over it has its own, by the rules or its class
+		}
 		if c.API == wire.Responses && strings.EqualFold(upgradeOf(x.r.Header), "websocket") && x.p.Impair.MayBefall(ask) {
 			x.worse = &worse{x: x, harms: []harm{{Harm: shaper.Harm{Kind: noWebSocket}}}}
 		}
@@ -63,6 +67,16 @@ func (x *exchange) impair() {
 	}
 	x.worse = w
 	w.stamp("no answer came")
+}
+
+// escapes is what should befall a call that came over a WebSocket, and cannot:
+// when that was opened, nothing spoke of such calls.
+func (x *exchange) escapes() []shaper.Harm {
+	c := x.c
+	if x.p.Impair == nil || c.WarmUp || c.Purpose == client.Prewarm {
+		return nil
+	}
+	return x.p.Impair.Pick(shaper.Ask{Scenario: c.Scenario, Upstream: c.Upstream, Model: c.Request.Model, Key: c.KeyFingerprint, Session: c.Session})
 }
 
 // noWebSocket is what befalls a WebSocket that asks for calls to be impaired:

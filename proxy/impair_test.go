@@ -398,9 +398,18 @@ func TestSharesAndSeedsReachTheCalls(t *testing.T) {
 }
 
 func TestWebSocketsAreRefusedWhereTheirCallsWouldBeImpaired(t *testing.T) {
-	for impair, want := range map[string]int{"scenario=agent model=gpt-*: cut": 426, "scenario=other: cut": 101} {
+	for _, row := range []struct {
+		path, impair string
+		want         int
+	}{
+		{"/s/agent", "scenario=agent model=gpt-*: cut", 426},
+		{"/s/agent", "scenario=other: cut", 101},
+		{"", "scenario=short_chat: cut", 426}, // a class, which each request over it has
+		{"", "upstream=other: cut", 101},
+	} {
+		impair, want := row.impair, row.want
 		s, asked := impairedSim(t, sim.Config{}, impair)
-		req, _ := http.NewRequest("GET", s.url+"/s/agent/v1/responses", nil)
+		req, _ := http.NewRequest("GET", s.url+row.path+"/v1/responses", nil)
 		for k, v := range map[string]string{"Connection": "Upgrade", "Upgrade": "websocket", "Sec-Websocket-Version": "13", "Sec-Websocket-Key": "dGhlIHNhbXBsZSBub25jZQ=="} {
 			req.Header.Set(k, v)
 		}

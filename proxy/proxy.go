@@ -86,15 +86,28 @@ type Proxy struct {
 	asking    asking
 	stopping  context.Context
 	stop      context.CancelCauseFunc
+	draining  context.Context // ends before stopping: who waits in a lane is refused
+	drain     context.CancelFunc
 }
 
 // errStopped is why a call ended whose proxy was closed.
 var errStopped = errors.New("weir was stopped")
 
+// errDraining refuses a call that waited when the proxy was told to stop.
+var errDraining = errors.New("refused: it is stopping, and the call was not sent; send it again when weir runs")
+
 const (
 	defaultHold   = 64 << 20
 	inspectedBody = 8 << 20 // of a request's body, decoded
 )
+
+// holds is how much of a request is held.
+func (p *Proxy) holds() int64 {
+	if p.HoldBody <= 0 {
+		return defaultHold
+	}
+	return p.HoldBody
+}
 
 // open prepares the upstreams and the server.
 func (p *Proxy) open() error {
@@ -122,6 +135,7 @@ func (p *Proxy) open() error {
 			p.tracer = noop.NewTracerProvider().Tracer("")
 		}
 		p.stopping, p.stop = context.WithCancelCause(context.Background())
+		p.draining, p.drain = context.WithCancel(p.stopping)
 		p.server = p.newServer(http.HandlerFunc(p.doors))
 		p.forward, p.openErr = p.openForward()
 	})
@@ -185,13 +199,14 @@ func (p *Proxy) Serve(l net.Listener) error {
 	return nil
 }
 
-// Shutdown takes no more requests and waits for the streams and tunnels under
+// Shutdown takes no more requests, refuses those that wait in a lane, and waits for the streams and tunnels under
 // way to end and to be recorded, or for ctx, whose error it then gives; Close
 // ends the rest.
 func (p *Proxy) Shutdown(ctx context.Context) error {
 	if err := p.open(); err != nil {
 		return nil //nolint:nilerr // what was never opened is shut
 	}
+	p.drain()
 	if err := p.server.Shutdown(ctx); err != nil {
 		return err
 	}
@@ -215,6 +230,7 @@ func (p *Proxy) Close() error {
 	if err := p.open(); err != nil {
 		return nil //nolint:nilerr // what was never opened is closed
 	}
+	p.drain()
 	p.stop(errStopped)
 	err := p.server.Close()
 	if p.forward.tunnels != nil {

@@ -13,27 +13,26 @@ import (
 
 	"weir/proxy/client"
 	"weir/proxy/wire"
-	"weir/shaper"
 	"weir/store/call"
 )
 
 // socket measures the responses that are asked for over one WebSocket, each as
 // a call of its own. It sees what passes and, but for the lanes that a call has to
-// pass, stands in the way of none of it.
+// pass (see asks), stands in the way of none of it.
 type socket struct {
 	x  *exchange // of the connection
 	in *ahead    // what the client says
 
 	mu       sync.Mutex
-	asks     *wire.WebSocket // what the client says
+	asks     *wire.WebSocket
 	answers  *wire.WebSocket // what the upstream says
 	begun    call.Instant    // of the client's message under way; zero between two
 	waiting  []*exchange     // responses that were asked for and have not ended, in order
-	fresh    []*exchange     // of them, those that the read under way asked for
 	received call.Instant    // of the read under way from the upstream
 	passed   call.Instant
 	ended    string // id of the response that ended last
 	blind    bool
+	left     bool // the client has said that it closes
 
 	how  call.End // of what is unanswered, once an end has left
 	err  error
@@ -53,84 +52,6 @@ func newSocket(x *exchange, resp *http.Response) *socket {
 		asks:    wire.NewWebSocket(extensions, true, inspectedBody),
 		answers: wire.NewWebSocket(extensions, false, inspectedBody),
 	}
-}
-
-// copyAsks passes on what the client says, until its end. What it asks for is
-// known before the upstream can answer, and the last of a request's bytes wait
-// until the shaper lets the call go: without them it is none.
-func (s *socket) copyAsks(to io.Writer, from io.Reader) (total int64) {
-	s.in = readAhead(from)
-	for {
-		c := s.in.next()
-		if c.n > 0 {
-			s.asked(c.buf[:c.n], call.Now())
-			if err := s.admit(); err != nil {
-				s.leave(call.EndClientGone, err)
-				return total
-			}
-			if _, err := to.Write(c.buf[:c.n]); err != nil {
-				s.leave(call.EndBroken, err)
-				return total
-			}
-			s.sent(call.Now())
-			total += int64(c.n)
-		}
-		s.in.back(c)
-		if c.err != nil {
-			s.leave(call.EndClientGone, c.err)
-			return total
-		}
-	}
-}
-
-// admit waits for the shaper's leave for what the last read asks for. A caller
-// cannot be refused here: part of what it said may have gone, and it has no
-// answer of its own to a request that was not heard. It waits as long as it
-// takes, and fails only when the caller leaves.
-func (s *socket) admit() error {
-	s.mu.Lock()
-	fresh := slices.Clone(s.fresh)
-	s.mu.Unlock()
-	waited := false
-	for _, t := range fresh {
-		if t.c.Purpose == client.Prewarm {
-			continue // it asks for no answer
-		}
-		if waited { // they go with the first: it cannot be sent without them, nor end before it is
-			break
-		}
-		waited = true
-		ctx, cancel := context.WithCancel(s.x.p.stopping)
-		admitted := make(chan struct{})
-		var permit *shaper.Permit
-		var err error
-		go func() {
-			defer close(admitted)
-			permit, err = s.x.p.shape.Admit(ctx, t.ask(true))
-		}()
-		s.in.while(admitted, cancel)
-		cancel()
-		s.mu.Lock()
-		switch over := t.c.Outcome != ""; { // as when the connection is given up
-		case err != nil && !over:
-			if departure := (*shaper.Departure)(nil); errors.As(err, &departure) {
-				t.shaped(departure.Account)
-			}
-			t.c.Admitted, t.c.Connected = 0, 0
-		case err == nil && over:
-			permit.Release(shaper.Settlement{})
-		case err == nil:
-			t.permit = permit
-			t.c.Admitted = call.Now()
-			t.c.Connected = t.c.Admitted
-			t.shaped(permit.Account())
-		}
-		s.mu.Unlock()
-		if err != nil {
-			return errors.New("the client left while its request waited in a lane")
-		}
-	}
-	return nil
 }
 
 // copyAnswers passes on what the upstream says, until its end.
@@ -156,33 +77,9 @@ func (s *socket) copyAnswers(to io.Writer, from io.Reader) (total int64) {
 	}
 }
 
-// asked looks at a read from the client.
-func (s *socket) asked(p []byte, at call.Instant) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.blind {
-		return
-	}
-	defer s.spare()
-	if !s.begun.Reached() {
-		s.begun = at
-	}
-	s.check(s.asks.Feed(p, func(m wire.WebSocketMessage) {
-		switch m.Opcode {
-		case wire.TextMessage:
-			s.ask(m.Data, at)
-		case wire.CloseMessage:
-			s.depart(call.EndClientGone, errors.New("the client closed the WebSocket"))
-		}
-		s.begun = at // of the next one, which may have begun in the same read
-	}))
-	if !s.asks.Partial() {
-		s.begun = 0
-	}
-}
-
-// ask begins the call of a message that asks for a response.
-func (s *socket) ask(message []byte, at call.Instant) {
+// ask begins the call of a message that asks for a response; it gives nil for
+// another one.
+func (s *socket) ask(message []byte, at call.Instant) *exchange {
 	c := s.x.c
 	t := &call.Call{
 		Side: c.Side, Door: c.Door, Run: c.Run, Scenario: c.Scenario, ScenarioFrom: c.ScenarioFrom,
@@ -194,12 +91,12 @@ func (s *socket) ask(message []byte, at call.Instant) {
 	}
 	generate, ok := wire.ReadResponseCreate(message, &t.Request)
 	if !ok {
-		return
+		return nil
 	}
 	if c.SessionFrom == fromWeir {
 		t.Session = c.Session
 	}
-	t.Arrived, t.Body, t.Admitted, t.Connected = s.begun, at, at, at
+	t.Arrived, t.Body = s.begun, at
 	turn := &exchange{
 		p: s.x.p, r: s.x.r, c: t, parent: s.x, up: s.x.up, format: s.x.format, secret: s.x.secret,
 		plainBytes: int64(len(message)), lane: wire.ResponseLane(message),
@@ -211,8 +108,14 @@ func (s *socket) ask(message []byte, at call.Instant) {
 	}
 	h, prewarm := client.FrameHeader(s.x.r.Header, message)
 	turn.place(h, prewarm || !generate)
+	if t.Purpose == client.Prewarm { // it asks for no answer
+		t.Admitted, t.Connected = at, at
+	}
 	if c.ScenarioFrom == "default" {
 		turn.nameScenario()
+	}
+	for _, h := range turn.escapes() {
+		t.Impaired = append(t.Impaired, call.NotApplied(h.String(), "it came over a WebSocket that was open before"))
 	}
 	turn.meter = call.NewMeter(t, turn.format)
 	told := false
@@ -229,20 +132,16 @@ func (s *socket) ask(message []byte, at call.Instant) {
 	}
 	turn.begin()
 	s.waiting = append(s.waiting, turn)
-	s.fresh = append(s.fresh, turn)
+	return turn
 }
 
-// sent takes down when the requests of the last read were written.
-func (s *socket) sent(at call.Instant) {
+// sent takes down when a request was written.
+func (s *socket) sent(t *exchange, at call.Instant) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, t := range s.fresh {
-		if t.c.Outcome == "" { // else it is being recorded
-			t.c.Sent = at
-		}
+	if t.c.Outcome == "" && !t.c.Sent.Reached() { // else its answer has come meanwhile
+		t.c.Sent = at
 	}
-	clear(s.fresh)
-	s.fresh = s.fresh[:0]
 }
 
 // answered looks at a read from the upstream.
@@ -291,23 +190,24 @@ var newline = []byte("\n")
 
 // addressee finds which of the waiting responses an event belongs to; -1 for
 // none. They come one after the other, unless the client runs several lanes.
+// What still waits for the shaper was not heard by the upstream.
 func (s *socket) addressee(event []byte) int {
-	if len(s.waiting) == 0 {
+	first := slices.IndexFunc(s.waiting, func(t *exchange) bool { return t.c.Admitted.Reached() })
+	if first < 0 {
 		return -1
 	}
-	first := s.waiting[0].c
 	several := slices.ContainsFunc(s.waiting, func(t *exchange) bool { return t.lane != "" })
-	if !several && first.Headers.Reached() {
-		return 0
+	if !several && s.waiting[first].c.Headers.Reached() {
+		return first
 	}
 	var ev wire.Event
 	if s.x.format.ParseEvent(&ev, wire.Frame{Data: event}) != nil {
-		return 0
+		return first
 	}
 	if ev.EndsResponse() && len(ev.ID) > 0 && string(ev.ID) == s.ended {
 		return -1 // a last word on a response that an error has ended
 	}
-	return slices.IndexFunc(s.waiting, func(t *exchange) bool { return t.lane == string(ev.StreamID) })
+	return slices.IndexFunc(s.waiting, func(t *exchange) bool { return t.c.Admitted.Reached() && t.lane == string(ev.StreamID) })
 }
 
 // leave takes down which end left first, and how: what is unanswered ends so.
@@ -334,12 +234,16 @@ func (s *socket) end() {
 		s.how, s.err = call.EndBroken, stopped
 	}
 	for _, t := range s.waiting {
+		if s.x.p.draining.Err() != nil && !t.c.Admitted.Reached() {
+			t.finish(call.EndRefused, errDraining)
+			continue
+		}
 		t.finish(s.how, s.err)
 	}
 	if s.in != nil {
 		s.in.close()
 	}
-	s.waiting, s.fresh, s.blind = nil, nil, true
+	s.waiting, s.blind = nil, true
 	s.asks.Close()
 	s.answers.Close()
 }

@@ -14,7 +14,7 @@ import (
 
 // laned is a proxy with a rule in front of an endpoint that answers over
 // WebSockets when it is told to; what it was asked is in asked.
-func laned(t *testing.T, rule string) (s *sidecar, asked func() []string, answer chan string) {
+func laned(t *testing.T, rule string, change func(*Proxy)) (s *sidecar, asked func() []string, answer chan string) {
 	t.Helper()
 	var mu sync.Mutex
 	var got []string
@@ -31,6 +31,9 @@ func laned(t *testing.T, rule string) (s *sidecar, asked func() []string, answer
 		if _, _, err := p.Shaper.Change(rule); err != nil {
 			t.Fatal(err)
 		}
+		if change != nil {
+			change(p)
+		}
 	})
 	return s, func() []string { mu.Lock(); defer mu.Unlock(); return got }, answer
 }
@@ -40,7 +43,7 @@ const createResponse = `{"type":"response.create","model":"gpt-x","input":[{"rol
 func create(name string) string { return strings.Replace(createResponse, "NAME", name, 1) }
 
 func TestARequestOverAWebSocketWaitsInItsLaneUntilAnothersAnswerHasEnded(t *testing.T) {
-	s, asked, answer := laned(t, "concurrency=1")
+	s, asked, answer := laned(t, "concurrency=1", nil)
 	one, two := dialSocket(t, s.url, websocket.CompressionDisabled), dialSocket(t, s.url, websocket.CompressionDisabled)
 	ask(t, one, create("first"))
 	waitUntil(t, func() bool { return len(asked()) == 1 })
@@ -68,7 +71,7 @@ func TestARequestOverAWebSocketWaitsInItsLaneUntilAnothersAnswerHasEnded(t *test
 }
 
 func TestWhoLeavesWhileARequestOverAWebSocketWaitsIsNoticedAndItIsNotSent(t *testing.T) {
-	s, asked, answer := laned(t, "concurrency=1")
+	s, asked, answer := laned(t, "concurrency=1", nil)
 	one, two := dialSocket(t, s.url, websocket.CompressionDisabled), dialSocket(t, s.url, websocket.CompressionDisabled)
 	ask(t, one, create("first"))
 	waitUntil(t, func() bool { return len(asked()) == 1 })
@@ -86,7 +89,7 @@ func TestWhoLeavesWhileARequestOverAWebSocketWaitsIsNoticedAndItIsNotSent(t *tes
 }
 
 func TestARefusalOverAWebSocketHoldsTheLane(t *testing.T) {
-	s, asked, answer := laned(t, "concurrency=5")
+	s, asked, answer := laned(t, "concurrency=5", nil)
 	conn := dialSocket(t, s.url, websocket.CompressionDisabled)
 	ask(t, conn, create("first"))
 	waitUntil(t, func() bool { return len(asked()) == 1 })

@@ -195,11 +195,14 @@ func (p *Impairer) Impairments() []Impairment { return *p.impairments.Load() }
 func (p *Impairer) Seed() uint64 { return p.seed }
 
 // MayBefall says whether any impairment speaks of a call of which the model and
-// the session are not known yet.
+// the session are not known yet, nor, when it is empty, the scenario.
 func (p *Impairer) MayBefall(a Ask) bool {
 	return slices.ContainsFunc(p.Impairments(), func(m Impairment) bool {
 		s := m.Select
 		s.Model, s.Session = "", ""
+		if a.Scenario == "" {
+			s.Scenario = ""
+		}
 		return s.speaksOf(&a)
 	})
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 
@@ -12,8 +13,23 @@ import (
 
 // impairFlags are the flags that make calls worse on purpose.
 type impairFlags struct {
-	texts ruleTexts
+	texts impairTexts
 	seed  uint64
+}
+
+// impairTexts are impairments as they are written.
+type impairTexts struct{ ruleTexts }
+
+// Set adds impairments, of which there has to be one.
+func (t *impairTexts) Set(text string) error {
+	before := len(t.texts)
+	if err := t.ruleTexts.Set(text); err != nil {
+		return err
+	}
+	if len(t.texts) == before {
+		return errors.New("nothing is said; want what befalls calls, as cut:1%, or leave the flag out")
+	}
+	return nil
 }
 
 func (f *impairFlags) add(fl *pflag.FlagSet) {

@@ -129,6 +129,9 @@ func readEdit(text string) (edit, error) {
 	for _, word := range words {
 		name, value, _ := strings.Cut(word, "=")
 		if slices.Contains(shaper.LimitNames(), name) {
+			if value == "" && err == nil {
+				err = fmt.Errorf("limit %q: %s has no value; %s=off takes it away", text, name, name)
+			}
 			e.parts = append(e.parts, [2]string{name, value})
 		}
 	}

@@ -105,12 +105,27 @@ func appendAnthropicError(dst []byte, e *Error) []byte {
 	return append(dst, "}}"...)
 }
 
+// googleCodes are the words of google.rpc.Code by the status that they come
+// with.
+var googleCodes = map[int]string{
+	400: "INVALID_ARGUMENT", 401: "UNAUTHENTICATED", 403: "PERMISSION_DENIED", 404: "NOT_FOUND",
+	429: "RESOURCE_EXHAUSTED", 500: "INTERNAL", 503: "UNAVAILABLE", 504: "DEADLINE_EXCEEDED",
+}
+
+// appendGeminiError writes an error as Google does, which has no status 529.
 func appendGeminiError(dst []byte, e *Error) []byte {
+	status, word := e.Status, e.Type
+	if status == 529 {
+		status = 503
+	}
+	if code := googleCodes[status]; code != "" {
+		word = code
+	}
 	dst = append(dst, `{"error":{"code":`...)
-	dst = strconv.AppendInt(dst, int64(e.Status), 10)
+	dst = strconv.AppendInt(dst, int64(status), 10)
 	dst = append(dst, `,"message":`...)
 	dst = quote(dst, e.Message)
 	dst = append(dst, `,"status":`...)
-	dst = quote(dst, e.Type)
+	dst = quote(dst, word)
 	return append(dst, "}}"...)
 }

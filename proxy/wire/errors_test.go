@@ -56,7 +56,7 @@ func TestErrorsAreWrittenInTheCallersForm(t *testing.T) {
 		Completions: `{"error":{"message":"the lane \"chat\" is full","type":"rate_limit_error","param":null,"code":"lane_full"}}`,
 		Responses:   `{"error":{"message":"the lane \"chat\" is full","type":"rate_limit_error","param":null,"code":"lane_full"}}`,
 		Messages:    `{"type":"error","error":{"type":"rate_limit_error","message":"the lane \"chat\" is full"}}`,
-		Gemini:      `{"error":{"code":429,"message":"the lane \"chat\" is full","status":"rate_limit_error"}}`,
+		Gemini:      `{"error":{"code":429,"message":"the lane \"chat\" is full","status":"RESOURCE_EXHAUSTED"}}`,
 	} {
 		got := For(api).AppendError(nil, &e)
 		if string(got) != want || !json.Valid(got) {
@@ -111,6 +111,21 @@ func TestEventsThatCannotBeReadAreErrors(t *testing.T) {
 			if err == nil || err.Error() != row.want {
 				t.Errorf("%s, %s: %v; want %s", api, name, err, row.want)
 			}
+		}
+	}
+}
+
+func TestGeminisErrorsHaveGooglesWords(t *testing.T) {
+	for status, want := range map[int]Error{
+		400: {Status: 400, Type: "INVALID_ARGUMENT"}, 401: {Status: 401, Type: "UNAUTHENTICATED"}, 403: {Status: 403, Type: "PERMISSION_DENIED"},
+		404: {Status: 404, Type: "NOT_FOUND"}, 429: {Status: 429, Type: "RESOURCE_EXHAUSTED"}, 500: {Status: 500, Type: "INTERNAL"},
+		503: {Status: 503, Type: "UNAVAILABLE"}, 504: {Status: 504, Type: "DEADLINE_EXCEEDED"}, 529: {Status: 503, Type: "UNAVAILABLE"},
+		502: {Status: 502, Type: "upstream_error"}, // Google has no word for it
+	} {
+		want.Message = "no"
+		got, _ := For(Gemini).ParseError(For(Gemini).AppendError(nil, &Error{Status: status, Type: "upstream_error", Message: "no"}))
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%d (-want +got):\n%s", status, diff)
 		}
 	}
 }

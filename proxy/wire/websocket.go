@@ -91,27 +91,43 @@ func NewWebSocket(extensions string, fromClient bool, limit int) *WebSocket {
 // close. Pings and pongs are passed over, as is what follows a close. An error
 // is final: each later Feed gives it again and reads nothing.
 func (w *WebSocket) Feed(p []byte, each func(WebSocketMessage)) error {
-	for w.err == nil && !w.closed {
-		if !w.inFrame {
-			if p = w.readHead(p); !w.inFrame {
-				break
+	for ended := true; ended && w.err == nil && !w.closed; {
+		p, ended, _ = w.Frame(p, each)
+	}
+	return w.err
+}
+
+// Frame is Feed for one frame at most. It gives what of p follows the frame,
+// and whether that has ended; nothing follows a close or an error.
+func (w *WebSocket) Frame(p []byte, each func(WebSocketMessage)) (rest []byte, ended bool, err error) {
+	if w.err != nil || w.closed {
+		return nil, false, w.err
+	}
+	if !w.inFrame {
+		if p = w.readHead(p); !w.inFrame {
+			if w.err != nil {
+				w.Close()
 			}
+			return nil, false, w.err
 		}
-		n := int(min(uint64(len(p)), w.left))
-		w.left -= uint64(n)
-		w.payload(p[:n])
-		p = p[n:]
-		if w.left > 0 || w.err != nil {
-			break
-		}
+	}
+	n := int(min(uint64(len(p)), w.left))
+	w.left -= uint64(n)
+	w.payload(p[:n])
+	if w.left == 0 && w.err == nil {
 		w.inFrame = false
 		w.endFrame(each)
+		ended = true
 	}
 	if w.err != nil {
 		w.Close()
 	}
-	return w.err
+	return p[n:], ended, w.err
 }
+
+// Control says whether the last frame whose head has come is a control frame: a
+// ping, a pong or a close. Such a frame may stand between those of a message.
+func (w *WebSocket) Control() bool { return w.opcode&8 != 0 }
 
 // Close frees what decompressing holds. Call it when the connection has ended,
 // however it did; more calls do nothing.
@@ -135,6 +151,11 @@ func (w *WebSocket) readHead(p []byte) []byte {
 		n := copy(w.head[min(w.have, need):need], p)
 		w.have += n
 		p = p[n:]
+		if w.have >= 2 { // what is no frame may have no more bytes
+			if w.err = w.misread(); w.err != nil {
+				return p
+			}
+		}
 		if w.have < need {
 			return p
 		}
@@ -163,10 +184,24 @@ func frameHead(b byte) int {
 	return size
 }
 
-// beginFrame reads the head that has come and refuses what the protocol does.
+// misread says what is wrong with a head's first two bytes.
+func (w *WebSocket) misread() error {
+	opcode, compressed, masked := Opcode(w.head[0]&0x0f), w.head[0]&0x40 != 0, w.head[1]&0x80 != 0
+	control := opcode&8 != 0
+	switch {
+	case w.head[0]&0x30 != 0 || compressed && (w.inflater == nil || control || opcode == continuation):
+		return errors.New("read WebSocket: a frame has a reserved bit set that nobody agreed on")
+	case control && opcode > 10 || !control && opcode > BinaryMessage:
+		return fmt.Errorf("read WebSocket: a frame has the reserved opcode %d", opcode)
+	case masked != w.fromClient:
+		return errors.New("read WebSocket: a client's frames must be masked and a server's must not")
+	}
+	return nil
+}
+
+// beginFrame reads the rest of the head that has come and refuses what the protocol does.
 func (w *WebSocket) beginFrame() error {
 	first, second := w.head[0], w.head[1]
-	masked := second&0x80 != 0
 	at := 2
 	switch w.left = uint64(second & 0x7f); w.left {
 	case 126:
@@ -180,12 +215,6 @@ func (w *WebSocket) beginFrame() error {
 	control := w.opcode&8 != 0
 
 	switch {
-	case first&0x30 != 0 || compressed && (w.inflater == nil || control || w.opcode == continuation):
-		return errors.New("read WebSocket: a frame has a reserved bit set that nobody agreed on")
-	case control && w.opcode > 10 || !control && w.opcode > BinaryMessage:
-		return fmt.Errorf("read WebSocket: a frame has the reserved opcode %d", w.opcode)
-	case masked != w.fromClient:
-		return errors.New("read WebSocket: a client's frames must be masked and a server's must not")
 	case w.left > 1<<63-1:
 		return errors.New("read WebSocket: a frame's length has more than 63 bits")
 	case control && (!w.final || w.left > maxControl):
