@@ -46,8 +46,9 @@ func (a *app) limitCommand() *cobra.Command {
 		Long: `Shows how a running proxy limits calls, or changes it at once: streams under way go
 on, and who waits keeps its place. Who is limited is said by scenario, upstream,
 model, key or session, each a name or a pattern such as gpt-*; "each" gives every
-one a lane of its own. Without that it is all calls. LIMIT=off takes a part away,
-but for hold, of which it is a value.
+one a lane of its own. Without that it is all calls. A name with a space in it
+stands in quotes: scenario="my rag". LIMIT=off takes a part away, but for hold, of
+which it is a value.
 
 The limits, which weir proxy --limit and a load model's "limit" take as well:
   ` + strings.ReplaceAll(strings.TrimSpace(shaper.LimitHelp()), "\n", "\n  "),
