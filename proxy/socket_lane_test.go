@@ -109,3 +109,30 @@ func TestARefusalOverAWebSocketHoldsTheLane(t *testing.T) {
 		t.Errorf("the second: held %v for %q, waited for %q", c.Held, c.HoldReason, c.LaneLimit)
 	}
 }
+
+// What is said of calls after their WebSocket was opened cannot be done to them,
+// and is told: they stay what they are, in clean figures.
+func TestWhatCannotBefallARequestOverAnOpenWebSocketIsSaid(t *testing.T) {
+	impair := shaper.NewImpairer(nil, 1)
+	s, _, answer := laned(t, "all concurrency=5", func(p *Proxy) { p.Impair = impair })
+	one := dialSocket(t, s.url, websocket.CompressionDisabled)
+	harms, err := shaper.ParseImpairments("cut@2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	impair.Configure(harms)
+	ask(t, one, create("first"))
+	answer <- completed("r1", 5, 1)
+	hear(t, one, "r1")
+	one.CloseNow()
+	for _, c := range turnsOf(t, s, 2) {
+		if c.ResponseID != "r1" {
+			continue
+		}
+		if want := "cut@2 (not applied: it came over a WebSocket that was open before)"; len(c.Impaired) != 1 || c.Impaired[0] != want || c.Worsened() || c.Outcome != call.OK {
+			t.Errorf("%s, impaired %q", c.Outcome, c.Impaired)
+		}
+		return
+	}
+	t.Error("the call was not recorded")
+}
