@@ -47,8 +47,8 @@ type Result struct {
 	// model's answers before them had filled more than the plan's growth.
 	Overfull int
 
-	PlannedRate float64 // requests a second that were due during Length, and
-	SentRate    float64 // that were sent during Length; warm-up included in both. A closed loop plans none: 0
+	PlannedRate float64 // requests a second that were due during Length, or until the run was broken off, and
+	SentRate    float64 // that were sent in that time; warm-up included in both. A closed loop plans none: 0
 
 	Lag        Quantiles // send − due, all requests
 	TTFT       Quantiles // first token − sent, successful streamed calls, warm-up left out

@@ -10,9 +10,10 @@ import (
 
 // tally counts what a run does while it does it.
 type tally struct {
-	mu     sync.Mutex
-	start  call.Instant
-	length time.Duration
+	mu      sync.Mutex
+	start   call.Instant
+	stopped call.Instant // when no more was to be sent; 0: not yet
+	length  time.Duration
 
 	due, sent, notSent, late, warm int
 	dueInTime, sentInTime          int // within the plan's length
@@ -46,6 +47,15 @@ func (t *tally) begin(start call.Instant) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.start = start
+}
+
+// stop takes down that no more is to be sent from now on.
+func (t *tally) stop() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.stopped == 0 {
+		t.stopped = call.Now()
+	}
 }
 
 // came counts a request whose instant has come.
@@ -174,7 +184,11 @@ func (t *tally) result(r *Result) {
 	r.Sent, r.NotSent, r.Planned = t.sent, t.notSent, t.sent+t.notSent
 	r.Late, r.WarmUp, r.CapWaits, r.InFlightHi = t.late, t.warm, t.capWaits, t.inFlightHi
 	r.Overfull, r.Connect, r.Unsent = t.overfull, t.connect.quantiles(), maps.Clone(t.unsent)
-	if s := min(t.length, r.Took).Seconds(); s > 0 {
+	over := min(t.length, r.Took)
+	if t.stopped != 0 {
+		over = min(over, time.Duration(t.stopped-t.start))
+	}
+	if s := over.Seconds(); s > 0 {
 		r.PlannedRate, r.SentRate = float64(t.dueInTime)/s, float64(t.sentInTime)/s
 	}
 	r.Lag, r.TTFT, r.Response = t.lag.quantiles(), t.ttft.quantiles(), t.response.quantiles()

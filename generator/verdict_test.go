@@ -8,6 +8,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"weir/store/call"
 )
 
 func TestVerdict(t *testing.T) {
@@ -142,5 +144,22 @@ func TestSketchKeepsQuantilesWithinOnePercent(t *testing.T) {
 	one.add(3 * time.Millisecond)
 	if q := one.quantile(0.5); q > 3*time.Millisecond || q < 2950*time.Microsecond {
 		t.Errorf("the median of 3ms alone is %s", q)
+	}
+}
+
+// A run that is broken off and then awaits what is under way had its rate up to
+// the end of its sends, not over the time that was planned or spent waiting.
+func TestRatesOfABrokenOffRunAreThoseUntilItWas(t *testing.T) {
+	tally := newTally(nil, time.Hour)
+	start := call.Now() - call.Instant(10*time.Second)
+	tally.begin(start)
+	for range 20 {
+		tally.came(call.Now())
+	}
+	tally.stop()
+	r := &Result{Took: 100 * time.Second}
+	tally.result(r)
+	if r.PlannedRate < 1.9 || r.PlannedRate > 2 {
+		t.Errorf("20 requests due in 10 s were planned at %.2f/s", r.PlannedRate)
 	}
 }
