@@ -15,7 +15,7 @@ import (
 type Outlook struct {
 	Seed     uint64
 	Length   time.Duration // over which sessions start
-	Sessions int // by their IDs: turns of a trace at times of their own are one
+	Sessions int           // by their IDs: turns of a trace at times of their own are one
 	Requests int
 	WarmUp   int // of Requests; they are in all sums here, and in no scenario
 
