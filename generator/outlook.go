@@ -72,6 +72,15 @@ type Spread struct{ Min, P50, P95, P99, Max int }
 type OutlookOptions struct {
 	Latency Latency
 	Prices  []Price
+	// OnProgress is told about once a second how far the plan was played.
+	OnProgress func(Foreseen)
+}
+
+// Foreseen is how far a plan was played.
+type Foreseen struct {
+	At       time.Duration // the start of the last session
+	Length   time.Duration // over which sessions start; 0 where it is not known
+	Requests int
 }
 
 // Foresee plays the plan without sending, to its end or until ctx ends.
@@ -84,6 +93,7 @@ func Foresee(ctx context.Context, p *Plan, options OutlookOptions) *Outlook {
 	for _, name := range p.scenarios() {
 		f.scenario(name)
 	}
+	told := time.Now()
 	for s, err := range p.foreseen(options.Latency) {
 		if err == nil && ctx.Err() != nil {
 			break
@@ -93,6 +103,10 @@ func Foresee(ctx context.Context, p *Plan, options OutlookOptions) *Outlook {
 			break
 		}
 		f.add(&s)
+		if now := time.Now(); options.OnProgress != nil && now.Sub(told) >= time.Second {
+			told = now
+			options.OnProgress(Foreseen{s.Due, f.Length, f.Requests})
+		}
 	}
 	f.close()
 	return f.Outlook
