@@ -25,7 +25,8 @@ type Dataset struct {
 	Format string // "weir", "openai-batch" or "sharegpt"
 
 	Requests  int
-	Sessions  int
+	Sessions  int           // as they are sent: turns at times of their own are one each
+	Begun     int           // of Sessions: those that do not go on with one before
 	Timed     bool          // its lines say when they are due
 	Last      time.Duration // the start of the last session, in the file's own time; 0 unless Timed
 	Scenarios []string      // in the order in which they come
@@ -111,11 +112,15 @@ const mostScenarios = 1000
 func (d *Dataset) survey() error {
 	untimed, back := 0, 0
 	d.weights = map[string]float64{}
+	var begun beginnings
 	for t, err := range d.talks() {
 		if err != nil {
 			return err
 		}
 		d.Sessions++
+		if _, goesOn := begun.goesOn(t.session, t.before, len(t.turns)); !goesOn || t.session == "" {
+			d.Begun++
+		}
 		d.Requests += len(t.turns)
 		if !slices.Contains(d.Scenarios, t.scenario) {
 			d.Scenarios = append(d.Scenarios, t.scenario)

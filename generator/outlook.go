@@ -3,8 +3,11 @@ package generator
 import (
 	"context"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
+
+	"github.com/cespare/xxhash/v2"
 )
 
 // Outlook is what a plan would send, found by playing it without sending.
@@ -12,7 +15,7 @@ import (
 type Outlook struct {
 	Seed     uint64
 	Length   time.Duration // over which sessions start
-	Sessions int
+	Sessions int           // by their IDs: turns of a trace at times of their own are one
 	Requests int
 	WarmUp   int // of Requests; they are in all sums here, and in no scenario
 
@@ -69,6 +72,15 @@ type Spread struct{ Min, P50, P95, P99, Max int }
 type OutlookOptions struct {
 	Latency Latency
 	Prices  []Price
+	// OnProgress is told about once a second how far the plan was played.
+	OnProgress func(Foreseen)
+}
+
+// Foreseen is how far a plan was played.
+type Foreseen struct {
+	At       time.Duration // the start of the last session
+	Length   time.Duration // over which sessions start; 0 where it is not known
+	Requests int
 }
 
 // Foresee plays the plan without sending, to its end or until ctx ends.
@@ -81,6 +93,7 @@ func Foresee(ctx context.Context, p *Plan, options OutlookOptions) *Outlook {
 	for _, name := range p.scenarios() {
 		f.scenario(name)
 	}
+	told := time.Now()
 	for s, err := range p.foreseen(options.Latency) {
 		if err == nil && ctx.Err() != nil {
 			break
@@ -90,6 +103,10 @@ func Foresee(ctx context.Context, p *Plan, options OutlookOptions) *Outlook {
 			break
 		}
 		f.add(&s)
+		if now := time.Now(); options.OnProgress != nil && now.Sub(told) >= time.Second {
+			told = now
+			options.OnProgress(Foreseen{s.Due, f.Length, f.Requests})
+		}
 	}
 	f.close()
 	return f.Outlook
@@ -112,6 +129,7 @@ type foresight struct {
 	order     []string
 	prefixes  map[string]*prefixes // by model
 	flight    flight
+	begun     beginnings
 	unpriced  map[string]int // requests by model
 }
 
@@ -136,9 +154,40 @@ func (f *foresight) scenario(name string) *gathered {
 	return g
 }
 
+// goesOn says whether a session is one that has begun, in a scenario or (with
+// "") anywhere, and how many of its requests came before; from now on it has
+// begun. A trace plays the turns of a session each at its own time, as sessions
+// of one ID; those of a model never go on.
+func (f *foresight) goesOn(scenario string, s *Session) (before int, goesOn bool) {
+	if s.ID == "" || f.plan.Trace == nil && f.plan.Dataset == nil {
+		return 0, false
+	}
+	return f.begun.goesOn(strconv.FormatBool(s.WarmUp)+"\x00"+scenario+"\x00"+s.ID, s.Before, len(s.Turns))
+}
+
+// beginnings are how many turns of each session came so far, of the last
+// sessions at least: one that goes on after half a million others may count as
+// another.
+type beginnings struct{ recent[int] }
+
+// goesOn is told of so many turns of a session, and that it had some before. It
+// says how many of those came, and whether any did.
+func (b *beginnings) goesOn(id string, had, turns int) (before int, goesOn bool) {
+	key := xxhash.Sum64String(id)
+	if had > 0 {
+		before, goesOn = b.get(key)
+	}
+	b.put(key, before+turns)
+	return before, goesOn
+}
+
 // add counts a session.
 func (f *foresight) add(s *Session) {
-	f.Sessions++
+	before, goesOn := f.goesOn("", s)
+	if !goesOn {
+		f.Sessions++
+		f.flight.steady.add(s.Due)
+	}
 	f.Requests += len(s.Turns)
 	if f.Tokenizer == "" {
 		tok, public := f.plan.counter(s.Model)
@@ -148,7 +197,8 @@ func (f *foresight) add(s *Session) {
 	g := &gathered{}
 	if !s.WarmUp {
 		g = f.scenario(s.Scenario)
-		g.begin(s)
+		before, goesOn = f.goesOn(s.Scenario, s)
+		g.begin(s, before, goesOn)
 	}
 	cache := f.prefixes[s.Model]
 	if cache == nil {
@@ -203,16 +253,23 @@ func (s *Session) expected() []Turn {
 	return turns
 }
 
-func (g *gathered) begin(s *Session) {
+// begin counts a session, or what it goes on with after so many requests.
+func (g *gathered) begin(s *Session, before int, goesOn bool) {
 	if api := string(s.API); !slices.Contains(g.apis, api) {
 		g.apis = append(g.apis, api)
 	}
 	if s.Model != "" && !slices.Contains(g.models, s.Model) {
 		g.models = append(g.models, s.Model)
 	}
-	g.Sessions++
 	g.Requests += len(s.Turns)
-	g.turns[max(len(s.Turns), s.Flattened)]++
+	if goesOn {
+		if g.turns[before]--; g.turns[before] == 0 {
+			delete(g.turns, before)
+		}
+	} else {
+		g.Sessions++
+	}
+	g.turns[before+max(len(s.Turns), s.Flattened)]++
 }
 
 // close works out what needs all sessions.

@@ -96,7 +96,6 @@ func (h *happenings) Pop() any {
 // its think time; where no latency is known, calls take no time.
 func (f *flight) add(s *Session) {
 	f.until(s.Due)
-	f.steady.add(s.Due)
 	at := s.Due
 	for i, t := range s.Turns {
 		if i > 0 {

@@ -11,7 +11,7 @@ import (
 type prefixes struct {
 	groups map[int]int      // tokens of each shared prefix's group
 	blocks map[int64]uint64 // a trace's blocks: a bit for each of 64 ids
-	said   seenSet          // hashes of prompts of a dataset, up to the end of each stretch
+	said   recent[struct{}] // hashes of prompts of a dataset, up to the end of each stretch
 }
 
 // held is how many tokens of a turn's prompt the cache would hold, and lets it
@@ -74,7 +74,11 @@ func (p *prefixes) quoted(s *Session, turn int) int {
 			piece := text[:min(len(text), stretch)]
 			text = text[len(piece):]
 			_, _ = h.WriteString(piece)
-			if whole = p.said.add(h.Sum64()) && whole; whole {
+			_, seen := p.said.get(h.Sum64())
+			if !seen {
+				p.said.put(h.Sum64(), struct{}{})
+			}
+			if whole = whole && seen; whole {
 				held += len(piece)
 			}
 		}
@@ -97,22 +101,27 @@ func (p *prefixes) quoted(s *Session, turn int) int {
 	return int(int64(s.Turns[turn].Input) * int64(held) / int64(max(all, 1)))
 }
 
-// seenSet remembers the last half a million hashes at least, and twice as many
-// at most. The zero seenSet is empty.
-type seenSet struct{ young, old map[uint64]struct{} }
+// recent remembers what was last kept under a hash, of the last half a million
+// hashes at least, and twice as many at most. The zero recent is empty.
+type recent[V any] struct{ young, old map[uint64]V }
 
-const seenHashes = 500_000
+const recentHashes = 500_000
 
-// add says whether a hash was there, and lets it be there.
-func (s *seenSet) add(h uint64) bool {
-	_, seen := s.young[h]
-	if seen {
-		return true
+// get finds what is kept. What was found is not soon forgotten.
+func (r *recent[V]) get(h uint64) (V, bool) {
+	v, ok := r.young[h]
+	if ok {
+		return v, true
 	}
-	_, seen = s.old[h]
-	if s.young == nil || len(s.young) >= seenHashes {
-		s.young, s.old = map[uint64]struct{}{}, s.young
+	if v, ok = r.old[h]; ok {
+		r.put(h, v)
 	}
-	s.young[h] = struct{}{}
-	return seen
+	return v, ok
+}
+
+func (r *recent[V]) put(h uint64, v V) {
+	if r.young == nil || len(r.young) >= recentHashes {
+		r.young, r.old = map[uint64]V{}, r.young
+	}
+	r.young[h] = v
 }

@@ -6,9 +6,8 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 	"time"
-
-	"weir/generator/loadmodel"
 )
 
 // Warning is what to know before a plan is sent. Value and Limit are the figure
@@ -119,8 +118,33 @@ func (f *foresight) warn() {
 			f.note("no_price", "", float64(f.unpriced[name]), 0, "no price %s: %s not in the cost; give it with --price", asked, count(f.unpriced[name], "request is", "requests are"))
 		}
 	}
+	f.warnUnusedPrices()
 	if f.Unlimited > 0 {
 		f.note("no_output_limit", "", float64(f.Unlimited), 0, "%s no max_tokens: what may be generated is in no sum", count(f.Unlimited, "request sets", "requests set"))
+	}
+}
+
+// warnUnusedPrices is of prices whose name no model has.
+func (f *foresight) warnUnusedPrices() {
+	var models []string
+	for _, name := range slices.Sorted(maps.Keys(f.prefixes)) {
+		if name != "" {
+			models = append(models, name)
+		}
+	}
+	for _, p := range f.prices {
+		if _, asked := f.prefixes[p.Model]; asked || p.Model == "*" || f.Requests == 0 {
+			continue
+		}
+		there := "no model is named in it (* is any)"
+		if len(models) > 0 {
+			const most = 10
+			there = "it asks for " + strings.Join(models[:min(len(models), most)], ", ")
+			if more := len(models) - most; more > 0 {
+				there += fmt.Sprintf(" and %d more", more)
+			}
+		}
+		f.note("unused_price", "", 0, 1, "the price of %q is of no model of this plan: %s; names are compared as they stand", p.Model, there)
 	}
 }
 
@@ -139,7 +163,11 @@ func (f *foresight) warnBiases() {
 		f.note("short_prompts", "", v, shortLimit, "short prompts: %.0f%% are under %d tokens; of recorded chat traffic at most 39%% are", 100*v, shortPrompt)
 	}
 	if v := share(all.history); v < historyLimit {
-		f.note("single_turns", "", v, historyLimit, "single turns: %.0f%% of requests carry history; of a recorded hour of conversations 39%% did", 100*v)
+		carry := "no request carries history"
+		if v > 0 {
+			carry = wholePercent(v) + " of requests carry history"
+		}
+		f.note("single_turns", "", v, historyLimit, "single turns: %s; of a recorded hour of conversations 39%% did", carry)
 	}
 	if v := share(all.simple); v > simpleLimit {
 		f.note("simple_tasks", "", v, simpleLimit, "simple tasks: %.0f%% are plain questions under %d tokens with answers up to %d, without tools, documents, code or history; of recorded chat traffic at most 42%%",
@@ -193,7 +221,7 @@ func (f *foresight) warnScenario(g *gathered) {
 			note("no_think_time", v, noThinkLimit, "no think time: %.0f%% of its later turns follow the answer at once; people and tools take time, give it think_seconds", 100*v)
 		}
 		if v := float64(g.noRoom) / later; v > noRoomLimit {
-			note("no_room", v, noRoomLimit, "%.0f%% of its later turns have no room for what was said and answered before: the prompts of later turns become %.0f%% larger than drawn; widen input_tokens or shorten output_tokens", 100*v, 100*(float64(g.after)/float64(g.before)-1))
+			note("no_room", v, noRoomLimit, "%.0f%% of its later turns have no room for what was said and answered before: the prompts of later turns become %s larger than drawn; widen input_tokens or shorten output_tokens", 100*v, wholePercent(float64(g.after)/float64(g.before)-1))
 		}
 	}
 	if g.larger > 0 {
@@ -215,10 +243,14 @@ func (f *foresight) warnCut(scenario string) {
 		}
 		for _, d := range []struct {
 			name string
-			dist loadmodel.Dist
-		}{{"input_tokens", sc.InputTokens}, {"output_tokens", sc.OutputTokens}, {"turns", sc.Turns}, {"think_seconds", sc.ThinkSeconds}} {
-			if v := d.dist.Kept(); v < keptLimit {
-				f.note("cut_distribution", scenario, v, keptLimit, "%s: only %.0f%% of its %s distribution lies between min and max; what is drawn is not what its figures say", d.name, 100*v, d.dist.Kind)
+			kind string
+			kept float64
+		}{
+			{"input_tokens", sc.InputTokens.Kind, sc.InputTokens.KeptInt()}, {"output_tokens", sc.OutputTokens.Kind, sc.OutputTokens.KeptInt()},
+			{"turns", sc.Turns.Kind, sc.Turns.KeptInt()}, {"think_seconds", sc.ThinkSeconds.Kind, sc.ThinkSeconds.Kept()},
+		} {
+			if d.kept < keptLimit {
+				f.note("cut_distribution", scenario, d.kept, keptLimit, "%s: only %s of its %s distribution lies between min and max; what is drawn is not what its figures say", d.name, wholePercent(d.kept), d.kind)
 			}
 		}
 	}
@@ -235,6 +267,14 @@ func tail(s Spread) float64 {
 
 func (f *foresight) note(kind, scenario string, value, limit float64, format string, a ...any) {
 	f.Warnings = append(f.Warnings, Warning{kind, scenario, value, limit, fmt.Sprintf(format, a...)})
+}
+
+// wholePercent writes a share that is not nothing, however little it is.
+func wholePercent(v float64) string {
+	if v < 0.01 {
+		return "under 1%"
+	}
+	return fmt.Sprintf("%.0f%%", 100*v)
 }
 
 // count writes a number with what it counts, which decides the verb too.

@@ -131,12 +131,9 @@ func (a *app) runLoad(ctx context.Context, file string, f loadFlags, given func(
 		return err
 	}
 	if f.dryRun {
-		o := generator.Foresee(ctx, plan, generator.OutlookOptions{})
-		if ctx.Err() != nil {
-			return errInterrupted
-		}
-		if o.Problem != nil {
-			return usage(o.Problem)
+		o, err := a.foresee(ctx, plan, generator.OutlookOptions{})
+		if err != nil {
+			return err
 		}
 		outlookText(a.out, o, a.style(a.out))
 		fmt.Fprintf(a.err, "next: weir load %s --upstream URL%s\n", file, f.whereFrom(file))

@@ -87,12 +87,9 @@ func (a *app) runPlan(ctx context.Context, file string, f planFlags, given func(
 			return usage(fmt.Errorf("--dataset: %w", err))
 		}
 	}
-	o := generator.Foresee(ctx, plan, options)
-	switch {
-	case ctx.Err() != nil:
-		return errInterrupted
-	case o.Problem != nil:
-		return usage(o.Problem)
+	o, err := a.foresee(ctx, plan, options)
+	if err != nil {
+		return err
 	}
 	if f.dataset != "" {
 		if err := a.writeDataset(ctx, f.dataset, plan); err != nil {
@@ -139,6 +136,11 @@ func (a *app) writeDataset(ctx context.Context, path string, plan *generator.Pla
 	if path == "-" {
 		return write(a.out)
 	}
+	toFile := func(f *os.File) error {
+		progress := a.written(f, path)
+		defer progress.end()
+		return write(progress)
+	}
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
 		if info.IsDir() {
 			return usagef("--dataset %s: is a directory; name a file in it", path)
@@ -147,13 +149,13 @@ func (a *app) writeDataset(ctx context.Context, path string, plan *generator.Pla
 		if err != nil {
 			return usagef("--dataset %s: %w", path, err)
 		}
-		return errors.Join(write(f), f.Close())
+		return errors.Join(toFile(f), f.Close())
 	}
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
 	if err != nil {
 		return usagef("--dataset %s: cannot be written: %w", path, err)
 	}
-	err = errors.Join(write(f), f.Chmod(0o644), f.Close())
+	err = errors.Join(toFile(f), f.Chmod(0o644), f.Close())
 	if err == nil {
 		err = os.Rename(f.Name(), path)
 	}
@@ -185,7 +187,7 @@ func (a *app) readDataset(file string, f loadFlags, given func(string) bool) (*g
 	if err != nil {
 		return nil, usage(err)
 	}
-	fmt.Fprintf(a.err, "dataset %s (%s): %s in %s\n", file, d.Format, counted(d.Requests, "request"), counted(d.Sessions, "session"))
+	fmt.Fprintf(a.err, "dataset %s (%s): %s in %s\n", file, d.Format, counted(d.Requests, "request"), counted(d.Begun, "session"))
 	a.warn(d.Notes)
 	m := &loadmodel.Model{}
 	return &generator.Plan{Model: m, Dataset: d, Seed: chooseSeed(m, f.seed, given("seed"))}, nil

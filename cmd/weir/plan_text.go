@@ -10,21 +10,24 @@ import (
 	"strings"
 	"time"
 
-	"github.com/mattn/go-runewidth"
-
 	"weir/generator"
 	"weir/store/report"
 )
 
-// chartColumns is how wide the chart of a plan is at most.
-const chartColumns = 60
+// chartColumns is how wide the chart of a plan is at most, and chartWords what
+// stands beside it.
+const (
+	chartColumns = 60
+	chartWords   = 54
+)
 
 // outlookText prints what a plan would send.
 func outlookText(w io.Writer, o *generator.Outlook, style report.Style) {
-	fmt.Fprintf(w, "%s in %s over %s, seed %d, at most %.0f starts a second\n",
+	say := func(format string, a ...any) { sentence(w, fmt.Sprintf(format, a...), style) }
+	say("%s in %s over %s, seed %d, at most %.0f starts a second",
 		counted(o.Requests, "request"), counted(o.Sessions, "session"), o.Length.Round(100*time.Millisecond), o.Seed, o.PeakRate)
 	if o.WarmUp > 0 {
-		fmt.Fprintf(w, "%d of them warm-up, left out of the table\n", o.WarmUp)
+		say("%d of them warm-up, left out of the table", o.WarmUp)
 	}
 	estimated := ""
 	if o.Estimated {
@@ -34,22 +37,18 @@ func outlookText(w io.Writer, o *generator.Outlook, style report.Style) {
 	if o.Input > 0 {
 		held = fmt.Sprintf(" (%s of them a perfect prefix cache would hold)", portion(o.Held, o.Input))
 	}
-	fmt.Fprintf(w, "%s prompt tokens%s, at most %s answer tokens; counted by %s%s\n", thousands(o.Input), held, thousands(o.Output),
+	say("%s prompt tokens%s, at most %s answer tokens; counted by %s%s", thousands(o.Input), held, thousands(o.Output),
 		cmp.Or(o.Tokenizer, "no tokenizer"), estimated)
 	if o.Cost.Priced > 0 {
-		fmt.Fprintf(w, "cost at most %s", dollars(o.Cost.Uncached))
+		cached := ""
 		if o.Cost.HeldKnown() {
-			fmt.Fprintf(w, "; %s if a perfect prefix cache held what it could", dollars(o.Cost.Held))
+			cached = fmt.Sprintf("; %s if a perfect prefix cache held what it could", dollars(o.Cost.Held))
 		}
-		fmt.Fprintln(w)
+		say("cost at most %s%s", dollars(o.Cost.Uncached), cached)
 	}
 	fmt.Fprintln(w)
 	outlookChart(w, o, style)
-	table := outlookTable(o, 0)
-	for less := 1; less <= 2 && wider(table, style.Width); less++ {
-		table = outlookTable(o, less)
-	}
-	fmt.Fprint(w, table)
+	outlookTable(w, o, style)
 	if len(o.Warnings) > 0 {
 		fmt.Fprintln(w)
 	}
@@ -58,8 +57,13 @@ func outlookText(w io.Writer, o *generator.Outlook, style report.Style) {
 		if n.Scenario != "" {
 			where = n.Scenario + ": "
 		}
-		fmt.Fprintln(w, style.Symbol(report.Odd)+" "+where+n.Text)
+		report.Paragraph(w, style.Symbol(report.Odd)+" ", where+n.Text, 2, style)
 	}
+}
+
+// sentence writes text that hangs by two columns where it is wrapped.
+func sentence(w io.Writer, text string, style report.Style) {
+	report.Paragraph(w, "", text, 2, style)
 }
 
 // outlookChart draws the plan's course: the starts, and where a latency was
@@ -70,7 +74,7 @@ func outlookChart(w io.Writer, o *generator.Outlook, style report.Style) {
 	}
 	columns := chartColumns
 	if style.Width > 0 {
-		columns = max(min(columns, style.Width-50), 10)
+		columns = max(min(columns, style.Width-chartWords), 10)
 	}
 	each := (len(o.Moments) + columns - 1) / columns
 	var starts, flying []float64
@@ -83,87 +87,109 @@ func outlookChart(w io.Writer, o *generator.Outlook, style report.Style) {
 		span := o.Every.Seconds() * float64(len(moments))
 		starts, flying = append(starts, float64(n)/span), append(flying, busy/span)
 	}
-	line, most := report.Sparkline(starts)
-	fmt.Fprintf(w, "%-9s %s  a column is %s, at most %.1f/s\n", "starts", line, time.Duration(each)*o.Every, most)
+	draw := func(name string, values []float64, words string) {
+		line, most := report.Sparkline(values)
+		line, words = fmt.Sprintf("%-9s %s", name, line), fmt.Sprintf(words, most)
+		if all := line + "  " + words; style.Width <= 0 || screenWidth.StringWidth(all) <= style.Width {
+			fmt.Fprintln(w, all)
+			return
+		}
+		fmt.Fprintln(w, line)
+		report.Paragraph(w, "  ", words, 2, style)
+	}
+	draw("starts", starts, fmt.Sprintf("a column is %s, at most %%.1f/s", time.Duration(each)*o.Every))
 	if o.Latency.Known {
-		line, most = report.Sparkline(flying)
-		fmt.Fprintf(w, "%-9s %s  at most %.0f calls in a column's mean\n", "in flight", line, most)
-		fmt.Fprintf(w, "at ttft %s, tpot %s: %.1f calls in flight on average, at most %d at once, after %s\n",
-			o.Latency.TTFT, o.Latency.TPOT, o.InFlight, o.Most, o.MostAt.Round(time.Second))
+		draw("in flight", flying, "at most %.0f calls in a column's mean")
+		sentence(w, fmt.Sprintf("at ttft %s, tpot %s: %.1f calls in flight on average, at most %d at once, after %s",
+			o.Latency.TTFT, o.Latency.TPOT, o.InFlight, o.Most, o.MostAt.Round(time.Second)), style)
 	}
 	fmt.Fprintln(w)
 }
 
+// The ranks of the columns of an outlook's table: what a narrow screen shows
+// first.
+const (
+	rankRequests = 1 + iota
+	rankPrompt
+	rankAnswer
+	rankReuse
+	rankCost
+	rankTurns
+	rankSessions
+	rankTail
+	rankAPI
+	rankModel
+)
+
+// outlookColumn is a column of it.
+type outlookColumn struct {
+	report.Column
+	cell func(*generator.ScenarioOutlook) string
+}
+
 // outlookTable has a row for each scenario. API and model stand above it where
-// they are the same for all. less leaves figures out for narrow screens: 1 the
-// p95, 2 also the largest and the sessions.
-func outlookTable(o *generator.Outlook, less int) string {
-	var w strings.Builder
-	apart, priced := false, o.Cost.Priced > 0
-	for _, s := range o.Scenarios {
-		apart = apart || s.API != o.Scenarios[0].API || s.Model != o.Scenarios[0].Model
-	}
+// they are the same for all.
+func outlookTable(w io.Writer, o *generator.Outlook, style report.Style) {
+	type scenario = generator.ScenarioOutlook
+	apart := slices.ContainsFunc(o.Scenarios, func(s scenario) bool { return s.API != o.Scenarios[0].API || s.Model != o.Scenarios[0].Model })
 	if !apart && len(o.Scenarios) > 0 {
-		fmt.Fprintf(&w, "api %s, model %s\n", cmp.Or(o.Scenarios[0].API, "–"), cmp.Or(o.Scenarios[0].Model, "–"))
+		sentence(w, fmt.Sprintf("api %s, model %s", cmp.Or(o.Scenarios[0].API, "–"), cmp.Or(o.Scenarios[0].Model, "–")), style)
 	}
-	columns := []report.Column{{Head: "scenario", Left: true}}
+	columns := []outlookColumn{{report.Column{Head: "scenario", Left: true}, func(s *scenario) string { return s.Scenario }}}
 	if apart {
-		columns = append(columns, report.Column{Head: "api", Left: true}, report.Column{Head: "model", Left: true})
+		columns = append(columns,
+			outlookColumn{report.Column{Head: "api", Left: true, Rank: rankAPI}, func(s *scenario) string { return cmp.Or(s.API, "–") }},
+			outlookColumn{report.Column{Head: "model", Left: true, Rank: rankModel}, func(s *scenario) string { return cmp.Or(s.Model, "–") }})
 	}
-	columns = append(columns, report.Column{Head: "requests"}, report.Column{Head: "share"})
-	if less < 2 {
-		columns = append(columns, report.Column{Head: "sessions"})
+	figures := func(over, head string, rank int, of func(*scenario) *generator.Spread, v func(*generator.Spread) int) {
+		columns = append(columns, outlookColumn{report.Column{Over: over, Head: head, Rank: rank}, func(s *scenario) string { return figure(*of(s), v(of(s))) }})
 	}
-	columns = append(columns, report.Column{Over: "turns", Head: "p50"}, report.Column{Over: "turns", Head: "max"})
-	heads := [][]string{{"p50", "p95", "p99", "max"}, {"p50", "p99", "max"}, {"p50", "p99"}}[less]
-	for _, over := range []string{"prompt tokens", "answer tokens"} {
-		for _, head := range heads {
-			columns = append(columns, report.Column{Over: over, Head: head})
-		}
+	p50 := func(s *generator.Spread) int { return s.P50 }
+	p95 := func(s *generator.Spread) int { return s.P95 }
+	p99 := func(s *generator.Spread) int { return s.P99 }
+	most := func(s *generator.Spread) int { return s.Max }
+	columns = append(columns,
+		outlookColumn{report.Column{Head: "requests", Rank: rankRequests}, func(s *scenario) string { return strconv.Itoa(s.Requests) }},
+		outlookColumn{report.Column{Head: "share", Rank: rankRequests}, func(s *scenario) string { return portion(int64(math.Round(s.Share*1e6)), 1e6) }},
+		outlookColumn{report.Column{Head: "sessions", Rank: rankSessions}, func(s *scenario) string { return strconv.Itoa(s.Sessions) }})
+	turns := func(s *scenario) *generator.Spread { return &s.Turns }
+	figures("turns", "p50", rankTurns, turns, p50)
+	figures("turns", "max", rankTurns, turns, most)
+	for _, sizes := range []struct {
+		over string
+		rank int
+		of   func(*scenario) *generator.Spread
+	}{
+		{"prompt tokens", rankPrompt, func(s *scenario) *generator.Spread { return &s.Input }},
+		{"answer tokens", rankAnswer, func(s *scenario) *generator.Spread { return &s.Output }},
+	} {
+		figures(sizes.over, "p50", sizes.rank, sizes.of, p50)
+		figures(sizes.over, "p95", rankTail, sizes.of, p95)
+		figures(sizes.over, "p99", sizes.rank, sizes.of, p99)
+		figures(sizes.over, "max", rankTail, sizes.of, most)
 	}
-	columns = append(columns, report.Column{Over: "prefix", Head: "reuse"})
-	if priced {
-		columns = append(columns, report.Column{Head: "cost"})
+	columns = append(columns, outlookColumn{report.Column{Over: "prefix", Head: "reuse", Rank: rankReuse}, func(s *scenario) string { return portion(s.HeldTokens, s.InputTokens) }})
+	if o.Cost.Priced > 0 {
+		columns = append(columns, outlookColumn{report.Column{Head: "cost", Rank: rankCost}, func(s *scenario) string {
+			if s.Cost.Priced == 0 {
+				return "–"
+			}
+			return dollars(s.Cost.Uncached)
+		}})
+	}
+	var heads []report.Column
+	for _, c := range columns {
+		heads = append(heads, c.Column)
 	}
 	var rows [][]string
-	for _, s := range o.Scenarios {
-		row := []string{s.Scenario}
-		if apart {
-			row = append(row, cmp.Or(s.API, "–"), cmp.Or(s.Model, "–"))
-		}
-		row = append(row, strconv.Itoa(s.Requests), portion(int64(math.Round(s.Share*1e6)), 1e6))
-		if less < 2 {
-			row = append(row, strconv.Itoa(s.Sessions))
-		}
-		row = append(row, figure(s.Turns, s.Turns.P50), figure(s.Turns, s.Turns.Max))
-		for _, of := range []generator.Spread{s.Input, s.Output} {
-			by := map[string]int{"p50": of.P50, "p95": of.P95, "p99": of.P99, "max": of.Max}
-			for _, head := range heads {
-				row = append(row, figure(of, by[head]))
-			}
-		}
-		row = append(row, portion(s.HeldTokens, s.InputTokens))
-		if priced {
-			cost := "–"
-			if s.Cost.Priced > 0 {
-				cost = dollars(s.Cost.Uncached)
-			}
-			row = append(row, cost)
+	for i := range o.Scenarios {
+		var row []string
+		for _, c := range columns {
+			row = append(row, c.cell(&o.Scenarios[i]))
 		}
 		rows = append(rows, row)
 	}
-	report.Table(&w, columns, rows)
-	return w.String()
-}
-
-// wider says whether a text is wider than a screen; 0 columns are any number.
-func wider(text string, columns int) bool {
-	for line := range strings.Lines(text) {
-		if columns > 0 && runewidth.StringWidth(line) > columns {
-			return true
-		}
-	}
-	return false
+	report.FoldedTable(w, heads, rows, style)
 }
 
 // figure writes one figure of a spread, which is absent where nothing was counted.

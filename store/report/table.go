@@ -72,7 +72,8 @@ func (t *table) text(w io.Writer, style func(row, col int, cell string) string) 
 	}
 }
 
-// widths are what the columns take.
+// widths are what the columns take. A title that is wider than its columns
+// widens the first of them where another title follows.
 func (t *table) widths() []int {
 	widths := make([]int, len(t.columns))
 	for i, c := range t.columns {
@@ -83,17 +84,33 @@ func (t *table) widths() []int {
 			widths[i] = max(widths[i], width.StringWidth(cell))
 		}
 	}
+	for i := 0; i < len(t.columns); {
+		span, w := t.span(i, widths)
+		if next := i + span; next < len(t.columns) && t.columns[next].over != "" {
+			widths[i] += max(width.StringWidth(t.columns[i].over)-w, 0)
+		}
+		i += span
+	}
 	return widths
+}
+
+// span is how many columns share the title of one, and what they take.
+func (t *table) span(at int, widths []int) (span, w int) {
+	over := t.columns[at].over
+	for span, w = 1, widths[at]; over != "" && at+span < len(t.columns) && t.columns[at+span].over == over; span++ {
+		w += 2 + widths[at+span]
+	}
+	return span, w
 }
 
 // width is what the whole table takes.
 func (t *table) width() int {
 	t.hangMarks()
-	sum := 0
-	for _, w := range t.widths() {
+	sum, widths := 0, t.widths()
+	for _, w := range widths {
 		sum += w + 2
 	}
-	return sum - 2
+	return max(sum-2, width.StringWidth(t.overLine(widths)))
 }
 
 // hangMarks keeps digits below each other where some figures of a column have
@@ -151,12 +168,8 @@ func (t *table) overLine(widths []int) string {
 	var b strings.Builder
 	at := 0
 	for i := 0; i < len(t.columns); {
-		span, over := 1, t.columns[i].over
-		w := widths[i]
-		for over != "" && i+span < len(t.columns) && t.columns[i+span].over == over {
-			w += 2 + widths[i+span]
-			span++
-		}
+		over := t.columns[i].over
+		span, w := t.span(i, widths)
 		if over != "" {
 			ow := width.StringWidth(over)
 			start := at + max(w-ow, 0)/2
@@ -205,6 +218,7 @@ type Column struct {
 	Over string // a title that neighbouring columns share; empty: none
 	Head string
 	Left bool // text; figures stand at the right
+	Rank int  // where a FoldedTable puts it: those of the lowest rank come first, those of rank 0 always
 }
 
 // Table writes rows in columns that are aligned by what they take on a screen.
