@@ -121,3 +121,41 @@ func TestAdaptiveTellsNoiseFromCongestion(t *testing.T) {
 		})
 	}
 }
+
+// A prompt of seven times the work takes seven times as long where nothing is
+// wrong, and what is cached is no work.
+func TestFirstTokensAreHeldAgainstTheirUncachedTokens(t *testing.T) {
+	const usual, longer = time.Second, 7 * time.Second
+	for _, row := range []struct {
+		sentence      string
+		input, cached int64
+		ttft          time.Duration
+		slow          bool
+	}{
+		{"as many tokens, as fast → as usual", 1000, 0, usual, false},
+		{"as many tokens, seven times as long → slow", 1000, 0, longer, true},
+		{"seven times the tokens, and as long → as usual", 10_000, 0, longer, false},
+		{"ten times the tokens, nine tenths cached, as fast → as usual", 10_000, 9000, usual, false},
+		{"ten times the tokens, nine tenths cached, seven times as long → slow", 10_000, 9000, longer, true},
+		{"as many tokens uncached beside a huge cache, seven times as long → slow", 101_000, 100_000, longer, true},
+	} {
+		var f firstTokens
+		hear := func(at, input, cached int64, ttft time.Duration) bool {
+			fewer, _ := f.heard(time.Duration(at)*time.Second, &Ask{Model: "m", InputTokens: input},
+				&Settlement{TTFT: ttft, InputTokens: Tokens{input, true}, CachedTokens: Tokens{cached, true}}, 8)
+			return fewer
+		}
+		for at := range int64(200) {
+			if hear(at, 1000, 0, usual) {
+				t.Fatalf("%s: what is usual is called slow", row.sentence)
+			}
+		}
+		slow := false
+		for at := range int64(16) {
+			slow = hear(200+at, row.input, row.cached, row.ttft) || slow
+		}
+		if slow != row.slow {
+			t.Errorf("%s: slow %v", row.sentence, slow)
+		}
+	}
+}
