@@ -1,15 +1,18 @@
 package corpus
 
-// The languages of source files, the commonest first.
+// The languages of source files, the common ones several times.
 var programs = []*grammar{golang, python, golang, python, python, schema, config}
 
-// source is source files, one after another: each begins with its path, and
+// source is source files in all languages.
+func (a *Author) source() voice { return a.files(programs) }
+
+// files is source files, one after another: each begins with its path, and
 // goes on in declarations that share its names.
-func (a *Author) source() voice {
+func (a *Author) files(languages []*grammar) voice {
 	var f *file
 	return func(dst []byte) []byte {
 		if f == nil || f.left == 0 {
-			f = a.newFile(pick(a.rng, programs))
+			f = a.newFile(pick(a.rng, languages))
 			dst = append(dst, f.g.style.comment...)
 			dst = f.write(dst, "path")
 			dst = append(dst, '\n')
