@@ -183,8 +183,7 @@ func (b *beginnings) goesOn(id string, had, turns int) (before int, goesOn bool)
 
 // add counts a session.
 func (f *foresight) add(s *Session) {
-	before, goesOn := f.goesOn("", s)
-	if !goesOn {
+	if _, goesOn := f.goesOn("", s); !goesOn {
 		f.Sessions++
 		f.flight.steady.add(s.Due)
 	}
@@ -197,7 +196,7 @@ func (f *foresight) add(s *Session) {
 	g := &gathered{}
 	if !s.WarmUp {
 		g = f.scenario(s.Scenario)
-		before, goesOn = f.goesOn(s.Scenario, s)
+		before, goesOn := f.goesOn(s.Scenario, s)
 		g.begin(s, before, goesOn)
 	}
 	cache := f.prefixes[s.Model]
