@@ -91,12 +91,12 @@ func (t *picked) fits(columns int) bool {
 	return t.width() <= columns
 }
 
-// first are the widths of a table's text: what stands in each takes a third of
-// the screen at most.
+// first are the widths of a table's text: what stands in each takes three tenths
+// of the screen at most.
 func (t *picked) first(columns int) map[int]int {
 	most := map[int]int{}
 	for _, i := range t.always {
-		most[i] = columns / 3
+		most[i] = columns * 3 / 10
 	}
 	return most
 }

@@ -1,0 +1,77 @@
+package main
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"weir/generator"
+	"weir/generator/loadmodel"
+	"weir/store/report"
+)
+
+// Whatever is planned, nothing of it is wider than the screen and no heading
+// touches the next; what matters most stands in the first table.
+func TestAPlanFitsTheScreen(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "zh.jsonl")
+	write(t, file, `{"scenario_id": "短对话", "model": "通义千问-最新版本", "messages": [{"role": "user", "content": "你好"}], "max_tokens": 7, "at_ms": 0}
+{"scenario_id": "长上下文检索增强生成与多轮工具调用智能体场景测试", "model": "gpt-5", "messages": [{"role": "user", "content": "hi"}], "at_ms": 2500, "api": "messages"}
+{"scenario_id": "短对话", "model": "claude-sonnet-4-5-20250929-thinking", "messages": [{"role": "user", "content": "你好"}], "max_tokens": 7, "at_ms": 3000, "api": "responses"}
+`)
+	dataset, err := generator.OpenDataset(file, generator.DatasetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	quickstart, err := loadmodel.Read(filepath.Join("..", "..", "examples", "quickstart", "load_model.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	latency, err := generator.ParseLatency("ttft 500ms, tpot 20ms")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, plan := range map[string]*generator.Plan{
+		"quickstart": {Model: quickstart, Seed: 1},
+		"zh":         {Model: &loadmodel.Model{}, Dataset: dataset, Seed: 1},
+	} {
+		o := generator.Foresee(t.Context(), plan, generator.OutlookOptions{Latency: latency, Prices: []generator.Price{{Model: "gpt*"}, {Model: "*", Input: 1, Output: 4}}})
+		if o.Problem != nil {
+			t.Fatal(o.Problem)
+		}
+		for columns := 50; columns <= 160; columns++ {
+			var b strings.Builder
+			outlookText(&b, o, report.Style{Width: columns})
+			for line := range strings.Lines(b.String()) {
+				if line = strings.TrimSuffix(line, "\n"); screenWidth.StringWidth(line) > columns {
+					t.Errorf("%s at %d columns: %q", name, columns, line)
+				}
+				for _, title := range []string{"turns", "prompt tokens", "answer tokens"} {
+					if at := strings.Index(line, title); strings.HasPrefix(line, "    ") && at >= 0 {
+						if rest := line[at+len(title):]; rest != "" && !strings.HasPrefix(rest, "  ") {
+							t.Errorf("%s at %d columns: headings touch: %q", name, columns, line)
+						}
+					}
+				}
+			}
+			// All figures are somewhere: a heading for each.
+			for head, n := range map[string]int{"requests  share": 1, "sessions": 1, "p95": 2, "p99": 2, "reuse": 1, "cost": 1} {
+				found := 0
+				for line := range strings.Lines(b.String()) {
+					if strings.HasPrefix(line, "scenario ") {
+						found += strings.Count(line, head)
+					}
+				}
+				if found != n {
+					t.Errorf("%s at %d columns: %d headings %q, want %d:\n%s", name, columns, found, head, n, b.String())
+				}
+			}
+			if columns < 80 {
+				continue
+			}
+			_, table, _ := strings.Cut(b.String(), "\nscenario ")
+			if head, _, _ := strings.Cut(table, "\n"); !strings.Contains(head, "requests") || strings.Count(head, "p99") != 2 || !strings.Contains(head, "reuse") {
+				t.Errorf("%s at %d columns: the first table has only %q", name, columns, head)
+			}
+		}
+	}
+}
