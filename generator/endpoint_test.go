@@ -12,7 +12,7 @@ import (
 	"time"
 
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
-	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+	"go.opentelemetry.io/otel/trace"
 
 	"weir/generator/corpus"
 	"weir/proxy/wire"
@@ -136,26 +136,32 @@ func tokensOf(r *wire.Request) int {
 }
 
 // recorder keeps the calls of a run.
-type recorder struct{ spans *tracetest.SpanRecorder }
+type recorder struct {
+	mu  sync.Mutex
+	all []*call.Call
+}
 
-func (r recorder) calls(t testing.TB) []*call.Call {
+func (r *recorder) take(c *call.Call) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.all = append(r.all, c)
+}
+
+func (r *recorder) calls(t testing.TB) []*call.Call {
 	t.Helper()
-	var all []*call.Call
-	for _, s := range r.spans.Ended() {
-		c, ok := call.FromSpan(s)
-		if !ok {
-			t.Fatalf("span %s is no call", s.Name())
-		}
-		all = append(all, c)
-	}
-	return all
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.all
+}
+
+func (r *recorder) tracer() trace.Tracer {
+	return sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(call.Ended(r.take))).Tracer("test")
 }
 
 // newRun makes a run of a plan against the endpoint, with a recorder of its calls.
-func newRun(e *endpoint, p *Plan) (*Run, recorder) {
-	spans := tracetest.NewSpanRecorder()
-	provider := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans))
-	return &Run{Plan: p, Target: Target{BaseURL: e.URL}, Tracer: provider.Tracer("test")}, recorder{spans}
+func newRun(e *endpoint, p *Plan) (*Run, *recorder) {
+	r := &recorder{}
+	return &Run{Plan: p, Target: Target{BaseURL: e.URL}, Tracer: r.tracer()}, r
 }
 
 func do(t testing.TB, r *Run) *Result {

@@ -110,8 +110,7 @@ func (c *client) send(ctx context.Context, m *call.Call, p *prepared, a *answer)
 	u := join(c.base, p.path)
 	m.Path = u.Path
 	m.Arrived = call.Now()
-	_, span := c.tracer.Start(context.Background(), m.SpanName(), trace.WithSpanKind(trace.SpanKindClient),
-		trace.WithTimestamp(m.Arrived.Time()), trace.WithAttributes(m.StartAttributes()...))
+	span := m.Begin(context.Background(), c.tracer)
 	m.TraceID, m.SpanID = span.SpanContext().TraceID(), span.SpanContext().SpanID()
 
 	meter := call.NewMeter(m, wire.For(m.API))
@@ -123,9 +122,7 @@ func (c *client) send(ctx context.Context, m *call.Call, p *prepared, a *answer)
 	seen.copyTo(m)
 	meter.End(how, err, call.Now())
 
-	span.SetAttributes(m.Attributes()...)
-	span.SetStatus(m.SpanStatus())
-	span.End(trace.WithTimestamp(m.Done.Time()))
+	m.End(span)
 	return err
 }
 

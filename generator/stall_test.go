@@ -14,8 +14,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	sdktrace "go.opentelemetry.io/otel/sdk/trace"
-	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	"go.opentelemetry.io/otel/trace/noop"
 
 	"weir/proxy/wire"
@@ -105,11 +103,10 @@ func TestAStallShowsInTheResponseTimeAsThePlanDemandsAndNotInTheServiceTime(t *t
 				})}
 				var served sync.WaitGroup
 				served.Go(func() { _ = server.Serve(network) })
-				spans := tracetest.NewSpanRecorder()
-				provider := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans))
+				recorded := &recorder{}
 				trip := &http.Transport{DialContext: network.dial, MaxIdleConnsPerHost: 1000}
 				r := &Run{Plan: &Plan{Model: decode(t, fiftyASecond), Seed: 1}, Target: Target{BaseURL: "http://endpoint"},
-					Tracer: provider.Tracer(""), MaxInFlight: row.places, transport: trip}
+					Tracer: recorded.tracer(), MaxInFlight: row.places, transport: trip}
 				result, err := r.Do(context.Background(), context.Background())
 				if err != nil {
 					t.Fatal(err)
@@ -119,7 +116,7 @@ func TestAStallShowsInTheResponseTimeAsThePlanDemandsAndNotInTheServiceTime(t *t
 				served.Wait()
 
 				var service, response []time.Duration
-				for _, c := range (recorder{spans}).calls(t) {
+				for _, c := range recorded.calls(t) {
 					s, ok := c.TTFTUpstream()
 					d, also := c.TTFTResponse()
 					if !ok || !also {

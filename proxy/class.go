@@ -1,8 +1,6 @@
 package proxy
 
 import (
-	"go.opentelemetry.io/otel/attribute"
-
 	"weir/store/call"
 )
 
@@ -39,19 +37,15 @@ func classify(c *call.Call, inputTokens int64) string {
 }
 
 // reclassify corrects the class of a call that has ended, by the tokens that
-// were counted. ok says that it is another than the request's.
-func reclassify(c *call.Call) (scenario attribute.KeyValue, ok bool) {
+// were counted.
+func reclassify(c *call.Call) {
 	if c.ScenarioFrom != automatic || c.Scenario == classAgent {
-		return scenario, false
+		return
 	}
-	class := c.Scenario
 	if in := c.Usage.Input; in.Known {
-		class = classify(c, in.N)
+		c.Scenario = classify(c, in.N)
 	}
 	if out := c.Usage.Output; out.Known && out.N >= longOutput {
-		class = classOutput
+		c.Scenario = classOutput
 	}
-	ok = class != c.Scenario
-	c.Scenario = class
-	return c.ScenarioAttribute(), ok
 }

@@ -42,14 +42,7 @@ type sidecar struct {
 	calls []*call.Call
 }
 
-func (s *sidecar) OnStart(context.Context, sdktrace.ReadWriteSpan) {}
-func (s *sidecar) Shutdown(context.Context) error                  { return nil }
-func (s *sidecar) ForceFlush(context.Context) error                { return nil }
-func (s *sidecar) OnEnd(span sdktrace.ReadOnlySpan) {
-	c, ok := call.FromSpan(span)
-	if !ok {
-		panic("a span that is no call")
-	}
+func (s *sidecar) take(c *call.Call) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.calls = append(s.calls, c)
@@ -63,7 +56,7 @@ func start(t *testing.T, upstream string, change func(*Proxy)) *sidecar {
 		t.Fatal(err)
 	}
 	s := &sidecar{Proxy: &Proxy{Upstreams: []Upstream{{Name: "up", URL: u}}}}
-	provider := sdktrace.NewTracerProvider(sdktrace.WithSampler(sdktrace.AlwaysRecord(sdktrace.ParentBased(sdktrace.AlwaysSample()))), sdktrace.WithSpanProcessor(s), sdktrace.WithRawSpanLimits(sdktrace.SpanLimits{AttributeValueLengthLimit: -1, AttributeCountLimit: -1}))
+	provider := sdktrace.NewTracerProvider(sdktrace.WithSampler(sdktrace.AlwaysRecord(sdktrace.ParentBased(sdktrace.AlwaysSample()))), sdktrace.WithSpanProcessor(call.Ended(s.take)))
 	s.Tracer = provider.Tracer("weir")
 	if change != nil {
 		change(s.Proxy)

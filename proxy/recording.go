@@ -6,7 +6,6 @@ import (
 	"sync"
 	"time"
 
-	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
 )
@@ -65,7 +64,7 @@ func (x *exchange) begin() {
 	x.p.recording.add(x.startSpan)
 }
 
-func (x *exchange) startSpan() { _, x.span = x.start(x.calledIn()) }
+func (x *exchange) startSpan() { x.span = x.c.Begin(x.calledIn(), x.p.tracer) }
 
 // calledIn is the trace that the call belongs to: that of the call by which it
 // came, whose span was begun before, or the caller's.
@@ -93,32 +92,16 @@ func (x *exchange) tell(text string, args ...any) {
 	})
 }
 
-func (x *exchange) start(ctx context.Context) (context.Context, trace.Span) {
-	return x.p.tracer.Start(ctx, x.c.SpanName(), trace.WithSpanKind(trace.SpanKindClient),
-		trace.WithTimestamp(x.c.Arrived.Time()), trace.WithAttributes(x.c.StartAttributes()...))
-}
-
-// attributeLists are used again: a call's is some 8 KiB long.
-var attributeLists = sync.Pool{New: func() any { return new([]attribute.KeyValue) }}
-
 // record ends the call's span.
 func (x *exchange) record() {
 	defer x.p.under.end()
-	if scenario, changed := reclassify(x.c); changed {
-		x.span.SetAttributes(scenario)
-	}
-	list := attributeLists.Get().(*[]attribute.KeyValue)
-	*list = x.c.AppendEndAttributes((*list)[:0])
-	x.span.SetAttributes(*list...) // which copies them
-	clear(*list)
-	attributeLists.Put(list)
-	x.span.SetStatus(x.c.SpanStatus())
+	reclassify(x.c)
 	if x.kept != nil {
 		sc := x.span.SpanContext()
 		x.c.TraceID, x.c.SpanID = sc.TraceID(), sc.SpanID()
 		x.kept.end(x.c)
 	}
-	x.span.End(trace.WithTimestamp(x.c.Done.Time()))
+	x.c.End(x.span)
 	if ctx := trace.ContextWithSpan(context.Background(), x.span); x.p.Log.Enabled(ctx, slog.LevelDebug) {
 		x.p.Log.DebugContext(ctx, "a call ended", "scenario", x.c.Scenario, "model", x.c.Request.Model, "upstream", x.c.Upstream,
 			"outcome", x.c.Outcome, "status", x.c.Status, "call", x.c.String())

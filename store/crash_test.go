@@ -15,8 +15,6 @@ import (
 	"testing"
 	"time"
 
-	sdktrace "go.opentelemetry.io/otel/sdk/trace"
-	"go.opentelemetry.io/otel/trace"
 
 	"weir/store/call"
 )
@@ -36,7 +34,7 @@ func recordUntilKilled(dir string) {
 	}
 	open := example(0)
 	open.Session = "never ends"
-	tr.Provider.Tracer("weir").Start(context.Background(), open.SpanName(), trace.WithTimestamp(open.Arrived.Time()), trace.WithAttributes(open.StartAttributes()...))
+	open.Begin(context.Background(), tr.Provider.Tracer("weir"))
 	for n := 1; ; n++ {
 		c := example(0)
 		c.Turn = n
@@ -287,12 +285,12 @@ func TestReadingNeedsNoRightToWrite(t *testing.T) {
 // full queue would hold up ever more calls. 3,000 that waited would take
 // minutes.
 func TestAFullQueueHoldsUpOneSpan(t *testing.T) {
-	r := &Recorder{queue: make(chan sdktrace.ReadOnlySpan, 1)}
-	if !r.enqueue(nil) {
+	r := &Recorder{queue: make(chan ended, 1)}
+	if !r.enqueue(ended{}) {
 		t.Fatal("there was room")
 	}
 	for range 3000 {
-		if r.enqueue(nil) {
+		if r.enqueue(ended{}) {
 			t.Fatal("there was no room")
 		}
 	}
@@ -300,7 +298,7 @@ func TestAFullQueueHoldsUpOneSpan(t *testing.T) {
 		t.Error("the queue does not count as full")
 	}
 	<-r.queue
-	if !r.enqueue(nil) || r.choked.Load() {
+	if !r.enqueue(ended{}) || r.choked.Load() {
 		t.Error("with room again a span was lost, or the next one will be")
 	}
 }

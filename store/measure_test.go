@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"go.opentelemetry.io/otel/trace"
 	metricspb "go.opentelemetry.io/proto/otlp/metrics/v1"
 
 	"weir/store/call"
@@ -259,7 +258,7 @@ func TestCallsInFlightInMetrics(t *testing.T) {
 		record(tr, context.Background(), streamed())
 		c := streamed()
 		c.Scenario = "agent"
-		tr.Provider.Tracer("weir").Start(context.Background(), c.SpanName(), trace.WithTimestamp(c.Arrived.Time()), trace.WithAttributes(c.StartAttributes()...))
+		c.Begin(context.Background(), tr.Provider.Tracer("weir"))
 	})
 	if diff := cmp.Diff(map[string]float64{"short_chat": 0, "agent": 1}, by(g.last["weir.calls.in_flight"], "weir.scenario")); diff != "" {
 		t.Error(diff)

@@ -38,7 +38,7 @@ type Recorder struct {
 	// measure is shown each ended call once, by the writer; nil when nobody looks.
 	measure atomic.Pointer[func(*call.Call, trace.SpanContext)]
 
-	queue chan sdktrace.ReadOnlySpan
+	queue chan ended
 
 	// ending is held while a span is queued, and for good once no more may be.
 	ending  sync.RWMutex
@@ -53,6 +53,7 @@ type Recorder struct {
 
 // openCall is a call in flight.
 type openCall struct {
+	call  *call.Call // still written to by others, until its span ends
 	trace [16]byte
 	start time.Time
 	attrs []attribute.KeyValue
@@ -63,8 +64,8 @@ type openCall struct {
 
 // ended is a call that waits to be written.
 type ended struct {
-	span sdktrace.ReadOnlySpan
 	call *call.Call
+	span trace.SpanContext
 }
 
 // NewRecorder begins to record. version is weir's own, kept with the process.
@@ -80,7 +81,7 @@ func NewRecorder(ctx context.Context, db *DB, version string) (*Recorder, error)
 	}
 	r := &Recorder{
 		writing: writing{db: db}, writer: id, names: newNames(),
-		queue: make(chan sdktrace.ReadOnlySpan, queueLength), open: map[[8]byte]*openCall{},
+		queue: make(chan ended, queueLength), open: map[[8]byte]*openCall{},
 	}
 	r.begin(r.run)
 	return r, nil
@@ -96,52 +97,45 @@ func (r *Recorder) Waiting() int64 { return r.waiting.Load() }
 func (r *Recorder) Err() error { return r.failure() }
 
 // OnStart takes down that a call is in flight.
-func (r *Recorder) OnStart(_ context.Context, s sdktrace.ReadWriteSpan) {
-	attrs := s.Attributes()
-	if !isCall(attrs) {
+func (r *Recorder) OnStart(ctx context.Context, s sdktrace.ReadWriteSpan) {
+	c := call.Begun(ctx)
+	if c == nil {
 		return
 	}
 	sc := s.SpanContext()
+	o := &openCall{call: c, trace: sc.TraceID(), start: s.StartTime(), attrs: c.StartAttributes()}
 	r.mu.Lock()
-	r.open[sc.SpanID()] = &openCall{trace: sc.TraceID(), start: s.StartTime(), attrs: attrs}
+	r.open[sc.SpanID()] = o
 	r.mu.Unlock()
-}
-
-func isCall(attrs []attribute.KeyValue) bool {
-	for _, kv := range attrs {
-		if kv.Key == "weir.side" {
-			return true
-		}
-	}
-	return false
 }
 
 // OnEnd queues an ended call.
 func (r *Recorder) OnEnd(s sdktrace.ReadOnlySpan) {
-	if !isCall(s.Attributes()) {
+	sc := s.SpanContext()
+	r.mu.Lock()
+	o := r.open[sc.SpanID()]
+	r.mu.Unlock()
+	if o == nil {
 		return
 	}
 	r.ending.RLock()
 	defer r.ending.RUnlock()
 	r.waiting.Add(1)
-	lost := r.stopped || !r.enqueue(s)
+	lost := r.stopped || !r.enqueue(ended{o.call, sc})
 	if lost {
 		r.lose(1)
 	}
 	r.mu.Lock()
-	if o := r.open[s.SpanContext().SpanID()]; o != nil {
-		o.ended, o.lost = true, lost
-	}
+	o.ended, o.lost = true, lost
 	r.mu.Unlock()
 }
 
-// read takes a span apart, and shows its call to whoever measures calls.
-func (r *Recorder) read(s sdktrace.ReadOnlySpan) ended {
-	c, _ := call.FromSpan(s) // the queue holds no others
+// show shows a call to whoever measures calls.
+func (r *Recorder) show(e ended) ended {
 	if measure := r.measure.Load(); measure != nil {
-		(*measure)(c, s.SpanContext())
+		(*measure)(e.call, e.span)
 	}
-	return ended{s, c}
+	return e
 }
 
 // underWay are the calls whose spans have begun and not ended, as far as their
@@ -163,10 +157,10 @@ func (r *Recorder) underWay() []*call.Call {
 	return calls
 }
 
-// enqueue finds room for a span; false when there was none even after a wait.
-func (r *Recorder) enqueue(s sdktrace.ReadOnlySpan) bool {
+// enqueue finds room for a call; false when there was none even after a wait.
+func (r *Recorder) enqueue(e ended) bool {
 	select {
-	case r.queue <- s:
+	case r.queue <- e:
 		r.choked.Store(false)
 		return true
 	default:
@@ -179,7 +173,7 @@ func (r *Recorder) enqueue(s sdktrace.ReadOnlySpan) bool {
 	timer := time.NewTimer(fullWait)
 	defer timer.Stop()
 	select {
-	case r.queue <- s:
+	case r.queue <- e:
 		return true
 	case <-timer.C:
 		r.choked.Store(true)
@@ -235,8 +229,8 @@ func (r *Recorder) run() {
 			queue = nil
 		}
 		select {
-		case s := <-queue:
-			batch = append(batch, r.read(s))
+		case e := <-queue:
+			batch = append(batch, r.show(e))
 			if len(batch) == 1 && due == nil {
 				due = time.After(batchWait)
 			}
@@ -269,8 +263,8 @@ func (r *Recorder) run() {
 func (r *Recorder) take(batch []ended) []ended {
 	for len(batch) < batchRows {
 		select {
-		case s := <-r.queue:
-			batch = append(batch, r.read(s))
+		case e := <-r.queue:
+			batch = append(batch, r.show(e))
 		default:
 			return batch
 		}
@@ -339,7 +333,7 @@ func (r *Recorder) transaction(batch []ended) (last int64, written int, err erro
 		defer insert.Close()
 		for _, e := range batch {
 			var stored error // of a name that had to be written
-			values, err := row(e.call, r.writer, e.span.SpanContext().IsSampled(), func(name string) (id int64, err error) {
+			values, err := row(e.call, r.writer, e.span.IsSampled(), func(name string) (id int64, err error) {
 				id, stored = r.names.id(tx, name)
 				return id, stored
 			})
@@ -383,7 +377,7 @@ func (r *Recorder) inFlight(tx *sql.Tx, batch []ended) (settle func(), err error
 	over := make(map[[8]byte]bool, len(batch))
 	var remove, insert *sql.Stmt // each is parsed once a batch, if at all
 	for _, e := range batch {
-		id := [8]byte(e.span.SpanContext().SpanID())
+		id := [8]byte(e.span.SpanID())
 		over[id] = true
 		if o := r.open[id]; o != nil && o.kept {
 			if remove == nil {

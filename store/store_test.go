@@ -83,9 +83,9 @@ func example(n int) *call.Call {
 
 // record makes a span of a call, as the proxy does.
 func record(tr *Tracing, ctx context.Context, c *call.Call) trace.SpanContext {
-	_, s := tr.Provider.Tracer("weir").Start(ctx, c.SpanName(), trace.WithTimestamp(c.Arrived.Time()), trace.WithAttributes(c.StartAttributes()...))
-	s.SetAttributes(c.Attributes()...)
-	s.End(trace.WithTimestamp(c.Done.Time()))
+	copied := *c // what a span takes with it is its own
+	s := copied.Begin(ctx, tr.Provider.Tracer("weir"))
+	copied.End(s)
 	return s.SpanContext()
 }
 
@@ -191,7 +191,8 @@ func TestUnsampledParentIsStillRecorded(t *testing.T) {
 func TestCallsInFlightAreListedAndLeaveWhenTheyEnd(t *testing.T) {
 	db, tr, _ := tracing(t, filepath.Join(t.TempDir(), "weir.db"), nil)
 	c := example(0)
-	_, s := tr.Provider.Tracer("weir").Start(context.Background(), c.SpanName(), trace.WithTimestamp(time.Now().Add(-time.Second)), trace.WithAttributes(c.StartAttributes()...))
+	c.Arrived = call.At(time.Now().Add(-time.Second))
+	s := c.Begin(context.Background(), tr.Provider.Tracer("weir"))
 	listed := func() []Unfinished {
 		if err := tr.Recorder.ForceFlush(context.Background()); err != nil {
 			t.Fatal(err)
@@ -206,8 +207,7 @@ func TestCallsInFlightAreListedAndLeaveWhenTheyEnd(t *testing.T) {
 	if len(got) != 1 || got[0].Interrupted || got[0].Call.Scenario != "short_chat" || got[0].Call.Request.Model != "gpt-x" || got[0].Call.Turn != 2 {
 		t.Fatalf("in flight: %+v", got)
 	}
-	s.SetAttributes(c.Attributes()...)
-	s.End()
+	c.End(s)
 	if got := listed(); len(got) != 0 {
 		t.Errorf("still in flight after its end: %+v", got)
 	}

@@ -56,11 +56,7 @@ func NewTracing(ctx context.Context, db *DB, o TracingOptions) (*Tracing, error)
 	t.Provider = sdktrace.NewTracerProvider(
 		sdktrace.WithResource(res),
 		sdktrace.WithSpanProcessor(recorder),
-		sdktrace.WithSampler(sdktrace.AlwaysRecord(sdktrace.ParentBased(sdktrace.AlwaysSample()))),
-		sdktrace.WithRawSpanLimits(sdktrace.SpanLimits{ // a call has over a hundred attributes, and one of them is long
-			AttributeValueLengthLimit: -1, AttributeCountLimit: -1, EventCountLimit: 128, LinkCountLimit: 128,
-			AttributePerEventCountLimit: 128, AttributePerLinkCountLimit: 128,
-		}))
+		sdktrace.WithSampler(sdktrace.AlwaysRecord(sdktrace.ParentBased(sdktrace.AlwaysSample()))))
 	return t, nil
 }
 

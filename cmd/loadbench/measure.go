@@ -106,13 +106,8 @@ type ears struct {
 	calls []*call.Call
 }
 
-func (e *ears) OnStart(context.Context, sdktrace.ReadWriteSpan) {}
-func (e *ears) Shutdown(context.Context) error                  { return nil }
-func (e *ears) ForceFlush(context.Context) error                { return nil }
-
-func (e *ears) OnEnd(s sdktrace.ReadOnlySpan) {
-	c, ok := call.FromSpan(s)
-	if ok && c.Side == call.Client && !c.WarmUp && c.Outcome == call.OK {
+func (e *ears) take(c *call.Call) {
+	if c.Side == call.Client && !c.WarmUp && c.Outcome == call.OK {
 		e.mu.Lock()
 		defer e.mu.Unlock()
 		e.calls = append(e.calls, &call.Call{ResponseID: c.ResponseID, Instants: c.Instants})
@@ -149,8 +144,7 @@ func measure(ctx context.Context, l load, s setting) (*row, error) {
 	}
 	defer stop()
 	heard := &ears{truth: t}
-	provider := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(heard),
-		sdktrace.WithRawSpanLimits(sdktrace.SpanLimits{AttributeCountLimit: -1, AttributeValueLengthLimit: -1, EventCountLimit: -1, LinkCountLimit: -1}))
+	provider := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(call.Ended(heard.take)))
 	run := &generator.Run{Plan: &generator.Plan{Model: m, Seed: 1}, Tracer: provider.Tracer("weir"), Target: generator.Target{BaseURL: base}}
 	if s.proxied {
 		through, end, err := sidecar(base, provider)

@@ -10,7 +10,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
-	"go.opentelemetry.io/otel/trace"
 
 	"weir/generator/loadmodel"
 	"weir/proxy/wire"
@@ -60,9 +59,8 @@ func recordCalls(t *testing.T, calls []past) string {
 		if spoken.change != nil {
 			spoken.change(c)
 		}
-		_, span := s.tracer.Start(t.Context(), c.SpanName(), trace.WithTimestamp(c.Arrived.Time()), trace.WithAttributes(c.StartAttributes()...))
-		span.SetAttributes(c.Attributes()...)
-		span.End(trace.WithTimestamp(c.Done.Time()))
+		span := c.Begin(t.Context(), s.tracer)
+		c.End(span)
 		if spoken.shape != "" {
 			content := store.Content{SpanID: span.SpanContext().SpanID(), TraceID: span.SpanContext().TraceID(), At: c.Started(), Shape: &wire.Shape{}}
 			for _, part := range spoken.shape {

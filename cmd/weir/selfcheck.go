@@ -55,12 +55,8 @@ type heard struct {
 	calls []*call.Call
 }
 
-func (h *heard) OnStart(context.Context, sdktrace.ReadWriteSpan) {}
-func (h *heard) Shutdown(context.Context) error                  { return nil }
-func (h *heard) ForceFlush(context.Context) error                { return nil }
-
-func (h *heard) OnEnd(s sdktrace.ReadOnlySpan) {
-	if c, ok := call.FromSpan(s); ok && c.Side == call.Client {
+func (h *heard) take(c *call.Call) {
+	if c.Side == call.Client {
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		h.calls = append(h.calls, c)
@@ -104,7 +100,7 @@ func (a *app) checkSelf(ctx context.Context, plan *generator.Plan, proxied bool)
 	}
 	defer endpoint.stop()
 	ears := &heard{}
-	provider := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(ears), sdktrace.WithRawSpanLimits(sdktrace.SpanLimits{AttributeCountLimit: -1, AttributeValueLengthLimit: -1}))
+	provider := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(call.Ended(ears.take)))
 	run := &generator.Run{Plan: &generator.Plan{Model: m, Seed: 1}, Tracer: provider.Tracer("weir"), Target: generator.Target{BaseURL: endpoint.url}, Timeout: 5 * time.Second}
 	if proxied {
 		at, err := url.Parse(endpoint.url)

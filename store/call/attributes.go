@@ -10,7 +10,6 @@ import (
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
-	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 )
 
 // fieldOf finds a field by its key.
@@ -80,25 +79,12 @@ func (c *Call) StartAttributes() []attribute.KeyValue {
 	return c.appendLabels(appendFields(make([]attribute.KeyValue, 0, len(startFields)+len(c.Labels)), c, startFields))
 }
 
-// Attributes are all of them; FromSpan reads them back. Beside the properties
-// there are the figures that follow from them, for those who read the spans
-// elsewhere. A span that carries many labels needs a limit above the SDK's 128
-// attributes.
+// Attributes are all of them; FromAttributes reads them back. Beside the
+// properties there are the figures that follow from them, for those who read the
+// spans elsewhere.
 func (c *Call) Attributes() []attribute.KeyValue {
 	list := appendFields(make([]attribute.KeyValue, 0, 128), c, startFields)
-	return c.AppendEndAttributes(c.appendLabels(list))
-}
-
-// AppendEndAttributes appends to list the attributes that StartAttributes does
-// not hold: those of a span that was begun with them and ends.
-func (c *Call) AppendEndAttributes(list []attribute.KeyValue) []attribute.KeyValue {
-	return c.appendFigures(appendFields(list, c, endFields))
-}
-
-// ScenarioAttribute is the scenario alone: that of a span whose call turned out
-// to be of another than its start said.
-func (c *Call) ScenarioAttribute() attribute.KeyValue {
-	return attribute.String(keyScenario, utf8Text(c.Scenario))
+	return c.appendFigures(appendFields(c.appendLabels(list), c, endFields))
 }
 
 func appendFields(list []attribute.KeyValue, c *Call, of []field) []attribute.KeyValue {
@@ -117,19 +103,6 @@ func (c *Call) appendLabels(list []attribute.KeyValue) []attribute.KeyValue {
 		}
 	}
 	return list
-}
-
-// FromSpan reads a call from a span that weir made; ok is false for a span of
-// another kind. A span that has not ended gives what is known so far.
-func FromSpan(s sdktrace.ReadOnlySpan) (c *Call, ok bool) {
-	c, ok = FromAttributes(s.Attributes(), s.StartTime())
-	c.TraceID = s.SpanContext().TraceID()
-	c.SpanID = s.SpanContext().SpanID()
-	c.ParentSpan = s.Parent().SpanID()
-	if state := s.SpanContext().TraceState(); state.Len() > 0 {
-		c.TraceState = state.String()
-	}
-	return c, ok
 }
 
 // FromAttributes reads a call from its attributes alone, wherever they were

@@ -13,7 +13,6 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
-	"go.opentelemetry.io/otel/trace"
 
 	"weir/proxy/wire"
 )
@@ -66,30 +65,16 @@ func full(seed uint64) *Call {
 	return c
 }
 
-// span sends c through a real tracer, and gives what a span processor sees.
+// span writes c's attributes and reads them back.
 func span(t *testing.T, c *Call) *Call {
 	t.Helper()
-	var ended *Call
-	p := sdktrace.NewTracerProvider(sdktrace.WithRawSpanLimits(sdktrace.SpanLimits{AttributeValueLengthLimit: -1, AttributeCountLimit: -1}),
-		sdktrace.WithSpanProcessor(onEnd(func(s sdktrace.ReadOnlySpan) {
-			var ok bool
-			if ended, ok = FromSpan(s); !ok {
-				t.Fatal("FromSpan does not know weir's own span")
-			}
-		})))
-	_, s := p.Tracer("test").Start(context.Background(), c.SpanName(), trace.WithTimestamp(c.Arrived.Time()), trace.WithAttributes(c.StartAttributes()...))
-	s.SetAttributes(c.Attributes()...)
-	s.End(trace.WithTimestamp(c.Done.Time()))
-	ended.TraceID, ended.SpanID = [16]byte{}, [8]byte{}
-	return ended
+	back, ok := FromAttributes(c.Attributes(), c.Arrived.Time())
+	if !ok {
+		t.Fatal("FromAttributes does not know weir's own attributes")
+	}
+	back.TraceState = c.TraceState // is no attribute
+	return back
 }
-
-type onEnd func(sdktrace.ReadOnlySpan)
-
-func (onEnd) OnStart(context.Context, sdktrace.ReadWriteSpan) {}
-func (f onEnd) OnEnd(s sdktrace.ReadOnlySpan)                 { f(s) }
-func (onEnd) Shutdown(context.Context) error                  { return nil }
-func (onEnd) ForceFlush(context.Context) error                { return nil }
 
 func TestCallSurvivesItsSpan(t *testing.T) {
 	for seed := range uint64(20) {
@@ -282,15 +267,10 @@ func BenchmarkSpan(b *testing.B) {
 	measured.Scenario, measured.Run, measured.Request.Model = "short_chat", "7f3a", "m-1"
 	for name, c := range map[string]*Call{"measured": measured, "full": full(1)} {
 		b.Run(name, func(b *testing.B) {
-			limits := sdktrace.NewSpanLimits()
-			limits.AttributeCountLimit = -1
-			p := sdktrace.NewTracerProvider(sdktrace.WithRawSpanLimits(limits), sdktrace.WithSpanProcessor(onEnd(func(s sdktrace.ReadOnlySpan) { FromSpan(s) })))
-			tracer := p.Tracer("test")
+			tracer := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(Ended(func(*Call) {}))).Tracer("test")
 			b.ReportAllocs()
 			for b.Loop() {
-				_, s := tracer.Start(context.Background(), c.SpanName(), trace.WithAttributes(c.StartAttributes()...))
-				s.SetAttributes(c.Attributes()...)
-				s.End()
+				c.End(c.Begin(context.Background(), tracer))
 			}
 		})
 	}
