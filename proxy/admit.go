@@ -34,11 +34,46 @@ func (x *exchange) admit() bool {
 	return true
 }
 
-// untilDraining is a context for the time that a call waits in a lane.
-func (p *Proxy) untilDraining(caller context.Context) (context.Context, func()) {
-	ctx, cancel := context.WithCancel(caller)
-	unhook := context.AfterFunc(p.draining, cancel)
-	return ctx, func() { unhook(); cancel() }
+// untilDraining is a context for the time that a call waits in a lane: it ends
+// with its caller's, and when weir is to stop. It is for one goroutine, and end
+// must be called. Most calls do not wait, and are not hooked up to both.
+func (p *Proxy) untilDraining(caller context.Context) (ctx context.Context, end func()) {
+	w := &waitContext{Context: caller, draining: p.draining}
+	return w, w.end
+}
+
+type waitContext struct {
+	context.Context // the caller's
+	draining        context.Context
+
+	both   context.Context // nil until somebody waits
+	unhook func() bool
+	cancel context.CancelFunc
+}
+
+func (w *waitContext) Done() <-chan struct{} {
+	if w.both == nil {
+		w.both, w.cancel = context.WithCancel(w.Context)
+		w.unhook = context.AfterFunc(w.draining, w.cancel)
+	}
+	return w.both.Done()
+}
+
+func (w *waitContext) Err() error {
+	switch {
+	case w.both != nil:
+		return w.both.Err()
+	case w.draining.Err() != nil:
+		return context.Canceled
+	}
+	return w.Context.Err()
+}
+
+func (w *waitContext) end() {
+	if w.both != nil {
+		w.unhook()
+		w.cancel()
+	}
 }
 
 // ask is what the shaper is told of the call.

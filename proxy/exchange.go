@@ -21,6 +21,12 @@ import (
 
 // exchange is one call on its way through the proxy.
 type exchange struct {
+	// What every read of a stream touches stands together: among many streams
+	// nothing of one is in the cache when its next event comes.
+	to     io.Writer // the response's body goes there: to the client, or unasked before it
+	kept   *capture  // what is kept of the call's content; nil: nothing
+	unread unread
+
 	p      *Proxy
 	w      http.ResponseWriter
 	r      *http.Request
@@ -45,9 +51,7 @@ type exchange struct {
 
 	meter  *call.Meter
 	timing timing
-	unread unread
 	injection
-	kept *capture   // what is kept of the call's content; nil: nothing
 	span trace.Span // touched by the recording alone, once it is begun
 
 	unseen   bool // it is carried, and not measured

@@ -13,9 +13,8 @@ import (
 
 // injection is what one call has of it.
 type injection struct {
-	asked   bool      // the client did not ask for usage, and weir did
-	to      io.Writer // the response's body goes there: to the client, or unasked before it
-	unasked *unasked  // nil: nothing must be taken out
+	asked   bool     // the client did not ask for usage, and weir did
+	unasked *unasked // nil: nothing must be taken out
 }
 
 // asking is what is known of endpoints that are asked for usage on behalf of

@@ -3,6 +3,7 @@ package proxy
 import (
 	"fmt"
 	"sync"
+	"time"
 
 	"weir/store/call"
 )
@@ -31,7 +32,7 @@ type unread struct {
 	seen     int // reads that the meter has taken
 	reads    [mostReads]struct {
 		bytes               int
-		received, delivered call.Instant
+		received, delivered call.Instant // delivered is 0 of what reached nobody
 	}
 }
 
@@ -50,8 +51,13 @@ func (x *exchange) observe(buf []byte) {
 	if !x.blind {
 		x.meterReads(buf)
 	}
-	for _, r := range u.reads[u.seen:u.n] {
-		x.c.ResponseBytes += int64(r.bytes)
+	for i, r := range u.reads[:u.n] {
+		if i >= u.seen {
+			x.c.ResponseBytes += int64(r.bytes)
+		}
+		if r.delivered != 0 {
+			x.c.WriteBlocked += time.Duration(r.delivered - r.received)
+		}
 	}
 	u.bytes, u.n, u.seen = 0, 0, 0
 }

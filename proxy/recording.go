@@ -19,7 +19,7 @@ type recording struct {
 	works bool
 }
 
-const recordingPause = 20 * time.Millisecond
+const recordingPause = 50 * time.Millisecond
 
 // add has a job done soon, after those that were added before.
 func (r *recording) add(job func()) {

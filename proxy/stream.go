@@ -9,7 +9,6 @@ import (
 	"net/textproto"
 	"net/url"
 	"sync"
-	"time"
 
 	"weir/store/call"
 )
@@ -194,7 +193,6 @@ func (x *exchange) pass(from io.Reader, out *http.ResponseController, buf []byte
 			err = out.Flush()
 		}
 		delivered := call.Now()
-		x.c.WriteBlocked += time.Duration(delivered - received)
 		x.unread.add(n, received, delivered)
 		x.kept.response(buf[:n])
 		if err != nil {

@@ -10,7 +10,6 @@ import (
 	"net/url"
 	"os"
 	"path"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -138,7 +137,22 @@ func below(escaped, prefix string) bool {
 	return ok && (rest == "" || rest[0] == '/')
 }
 
-var version = regexp.MustCompile(`^v\d+(?:(?:alpha|beta)\d*)?$`)
+// isVersion says whether a segment of a path is an API's version: v1, v1beta,
+// v2alpha3.
+func isVersion(segment string) bool {
+	digits, ok := strings.CutPrefix(segment, "v")
+	rest := strings.TrimLeft(digits, "0123456789")
+	if !ok || rest == digits {
+		return false
+	}
+	for _, stage := range []string{"alpha", "beta"} {
+		if after, ok := strings.CutPrefix(rest, stage); ok {
+			rest = strings.TrimLeft(after, "0123456789")
+			break
+		}
+	}
+	return rest == ""
+}
 
 // target joins the upstream's base path and a request's.
 func (u *Upstream) target(escaped string, route wire.Route) (joined, note string) {
@@ -162,16 +176,16 @@ func JoinPath(to *url.URL, escaped string, route wire.Route) (joined, note strin
 	}
 	segments := strings.Split(trimmed, "/")
 	if route.Operation == wire.OpOther && route.API == "" {
-		if last := path.Base(base); version.MatchString(last) && segments[0] == last {
+		if last := path.Base(base); isVersion(last) && segments[0] == last {
 			segments = segments[1:]
 		}
 		return base + "/" + strings.Join(segments, "/"), note
 	}
 	leading := 0
-	for leading < len(segments) && version.MatchString(segments[leading]) {
+	for leading < len(segments) && isVersion(segments[leading]) {
 		leading++
 	}
-	baseVersioned := version.MatchString(path.Base(base))
+	baseVersioned := isVersion(path.Base(base))
 	switch {
 	case baseVersioned && leading > 0 && route.API == wire.Gemini && segments[leading-1] != path.Base(base):
 		// One gateway, several APIs: the client knows the version of its own.
