@@ -78,7 +78,9 @@ func (p *Permit) Heard(a Answer) (again bool) {
 		if refused && !t.lane.endpoint {
 			t.lane.endpointRefused++
 		}
+		s.unhold(t, !refused)
 	}
+	defer s.run(now)
 	endpoint := s.endpoint(p, refused || a.Wait > 0, now)
 	if endpoint == nil {
 		return false
@@ -88,6 +90,13 @@ func (p *Permit) Heard(a Answer) (again bool) {
 		return false
 	}
 	return a.OtherKey && p.arrived+p.line.wait > now || p.arrived+p.line.wait > max(endpoint.hold.until, now)
+}
+
+// unhold tells the lane of a call's endpoint that the call was heard of.
+func (s *Shaper) unhold(t *taken, took bool) {
+	t.lane.hold.heard(t.round, took)
+	t.round = 0
+	s.open(t.lane)
 }
 
 // hold shuts the endpoint's lane as the endpoint says.
@@ -181,6 +190,7 @@ func (s *Shaper) giveBack(p *Permit, st Settlement, now time.Duration) {
 		full := slots > 0 && l.inFlight >= slots
 		input, output := st.used(t, weight)
 		l.give(t, input, output)
+		s.unhold(t, false)
 		if t.accepted {
 			l.adapt.left()
 		}
@@ -190,7 +200,6 @@ func (s *Shaper) giveBack(p *Permit, st Settlement, now time.Duration) {
 				l.adapt.ended(now, &p.ask, &st, full, t.era)
 			}
 		}
-		s.open(l)
 	}
 	p.took = nil
 	s.run(now)

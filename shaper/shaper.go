@@ -288,8 +288,9 @@ func (s *Shaper) account(p *Permit, at *lane, now time.Duration) Account {
 		a.Lane, a.Limit = at.name, at.full
 	}
 	if w := p.waits; w != nil && len(w.line.path) > 0 {
-		if held := w.line.held(now) - w.heldBefore; held > 0 {
-			a.Held += held
+		held := w.line.held(now) - w.heldBefore
+		a.Held += held
+		if held > 0 || a.Limit == limitHold { // or it waited for those who went first after the hold
 			a.HoldReason = w.line.path[len(w.line.path)-1].hold.reason
 		}
 	}
