@@ -134,6 +134,11 @@ func endpointName(a *Ask) string {
 	return strings.TrimRight(strings.Join([]string{"endpoint", a.Upstream, a.Model, a.Key}, " "), " ")
 }
 
+// longestHold is when an endpoint is asked again, whatever it said. Some limits
+// have longer periods, but one call a day tells whether it was a slip, such as
+// milliseconds in the place of seconds, or the limit was raised meanwhile.
+const longestHold = 24 * time.Hour
+
 // jitter is added to a hold at most, so that several weirs that were told the
 // same do not come back at once.
 func jitter(wait time.Duration) time.Duration { return min(wait/10, time.Second) }

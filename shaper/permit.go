@@ -104,7 +104,7 @@ func (s *Shaper) hold(l *lane, p *Permit, a Answer, refused bool, now time.Durat
 	if refused {
 		l.endpointRefused++
 	}
-	wait := min(a.Wait, farAway)
+	wait := min(a.Wait, longestHold)
 	switch {
 	case refused && wait == 0 && !a.AtOnce:
 		if p.admitted < l.hold.from && l.hold.from > 0 {
