@@ -64,7 +64,7 @@ func cachedWeight(api wire.API) float64 {
 func (x *exchange) shaped(a shaper.Account) {
 	c := x.c
 	c.Lane, c.LaneLimit, c.QueuePosition = a.Lane, a.Limit, a.Position
-	c.Held, c.HoldReason, c.ExpectedWait = a.Held, a.HoldReason, a.ExpectedWait
+	c.Held, c.HoldReason, c.LaneRefusal, c.ExpectedWait = a.Held, a.HoldReason, a.Refusal, a.ExpectedWait
 	if a.Reserved {
 		c.ReservedInput, c.ReservedOutput = wire.N(a.InputTokens), wire.N(a.OutputTokens)
 	}
@@ -78,8 +78,7 @@ func (x *exchange) notAdmitted(err error) {
 			x.shaped(departure.Account)
 		}
 		if x.p.draining.Err() != nil {
-			x.writeError(http.StatusServiceUnavailable, "service_unavailable", "weir: "+errDraining.Error())
-			x.end(call.EndRefused, errDraining)
+			x.refuse(http.StatusServiceUnavailable, "service_unavailable", "weir: "+errDraining.Error(), errDraining)
 			return
 		}
 		x.end(x.left(err))
@@ -90,8 +89,14 @@ func (x *exchange) notAdmitted(err error) {
 	if refusal.RetryAfter > 0 {
 		x.w.Header().Set("Retry-After", fmt.Sprintf("%.0f", refusal.RetryAfter.Seconds()))
 	}
-	x.writeError(http.StatusTooManyRequests, "rate_limit_error", "weir: "+refusal.Error())
-	x.end(call.EndRefused, err)
+	x.refuse(http.StatusTooManyRequests, "rate_limit_error", "weir: "+refusal.Error(), refusal)
+}
+
+// refuse tells the caller why weir does not send its request.
+func (x *exchange) refuse(status int, kind, message string, why error) {
+	x.writeError(status, kind, message)
+	x.c.Status = status
+	x.end(call.EndRefused, why)
 }
 
 // refused tells the shaper what the endpoint says of its limits, and says

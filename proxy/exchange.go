@@ -95,8 +95,7 @@ func (p *Proxy) carry(w http.ResponseWriter, r *http.Request, door string, origi
 		return
 	}
 	if x.key != nil && x.fromAWebPage() {
-		x.writeError(http.StatusForbidden, "permission_error", errWebPage.Error())
-		x.end(call.EndRefused, errWebPage)
+		x.refuse(http.StatusForbidden, "permission_error", errWebPage.Error(), errWebPage)
 		return
 	}
 	if !x.unseen && !x.admit() {

@@ -45,8 +45,8 @@ func TestARefusalIsInTheCallersDialectWithAnHonestRetryAfter(t *testing.T) {
 				t.Errorf("status %d, Retry-After %q, want 429 and a minute", resp.StatusCode, after)
 			}
 			c := s.call(t, 1)
-			if c.Outcome != call.Refused || c.NoFirstToken != call.AbsentRefused || c.Lane != "all" || c.LaneLimit != "requests" || c.RetryAfter == 0 || asked {
-				t.Errorf("recorded %v: lane %q, limit %q, retry after %v; the endpoint was asked: %v", c.Outcome, c.Lane, c.LaneLimit, c.RetryAfter, asked)
+			if c.Outcome != call.Refused || c.NoFirstToken != call.AbsentRefused || c.Lane != "all" || c.LaneLimit != "requests" || c.LaneRefusal != shaper.FullQueue || c.Status != 429 || c.RetryAfter == 0 || asked {
+				t.Errorf("recorded %v, status %d: lane %q, limit %q, %q, retry after %v; the endpoint was asked: %v", c.Outcome, c.Status, c.Lane, c.LaneLimit, c.LaneRefusal, c.RetryAfter, asked)
 			}
 		})
 	}

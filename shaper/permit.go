@@ -35,7 +35,8 @@ type Account struct {
 	Reserved                  bool // a lane has a budget of tokens, and these were reserved
 	InputTokens, OutputTokens int64
 
-	ExpectedWait time.Duration // for which it was refused; 0: it was not, or for another reason
+	Refusal      string        // why it was refused: FullQueue, HopelessWait or Deadline; empty: it was not
+	ExpectedWait time.Duration // that was hopeless; 0 for every other call
 
 	Held       time.Duration // of its wait: while the endpoint's word held the lane
 	HoldReason string

@@ -137,8 +137,9 @@ func (s *Shaper) wait(ctx context.Context, w *waiter, patience time.Duration) er
 	case w.refusal != nil:
 		return w.refusal
 	case !w.admitted && late:
-		r := s.refuse(ln, ln.at, ln.at.full, "the call has waited as long as it may", now, 0)
+		r := s.refuse(ln, ln.at, ln.at.full, Deadline, "the call has waited as long as it may", now, 0)
 		r.Account = s.account(w.permit, ln.at, now)
+		r.Account.Refusal = Deadline
 		s.drop(w, now)
 		return r
 	case !w.admitted:

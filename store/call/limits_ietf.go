@@ -13,13 +13,12 @@ import (
 // nothing, as structured fields want it.
 func ietfLimits(h http.Header, now time.Time, of func(what string) *Limit) {
 	for _, m := range structured(h["Ratelimit"]) {
-		switch {
-		case m.value == "":
-			take(of, m.name, "remaining", m.params["r"], now)
-			take(of, m.name, "reset", m.params["t"], now)
-		default:
+		if m.value != "" {
 			take(of, "", m.name, m.value, now)
+			continue
 		}
+		take(of, m.name, "remaining", m.params["r"], now)
+		take(of, m.name, "reset", m.params["t"], now)
 	}
 	for _, m := range structured(h["Ratelimit-Policy"]) {
 		take(of, m.name, "limit", m.params["q"], now)
