@@ -92,13 +92,6 @@ func (x *exchange) notAdmitted(err error) {
 	x.refuse(http.StatusTooManyRequests, "rate_limit_error", "weir: "+refusal.Error(), refusal)
 }
 
-// refuse tells the caller why weir does not send its request.
-func (x *exchange) refuse(status int, kind, message string, why error) {
-	x.writeError(status, kind, message)
-	x.c.Status = status
-	x.end(call.EndRefused, why)
-}
-
 // refused tells the shaper what the endpoint says of its limits, and says
 // whether the answer is a refusal after which the request can be sent again.
 // Nothing has been sent to the client by then.
