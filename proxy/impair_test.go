@@ -356,28 +356,6 @@ func TestFailureOfTheEndpointsOwnStaysItsOwn(t *testing.T) {
 	}
 }
 
-func TestTheClientIsToldOnlyWhatCanStillBefallItsCall(t *testing.T) {
-	const all = "error@2, pace=100, coalesce=3, pings=5, cut@1000, bandwidth=1000000, no_usage"
-	for _, row := range []struct {
-		sentence string
-		config   sim.Config
-		stream   bool
-		want     []string
-	}{
-		{"a stream → all, though it may be too short for some", sim.Config{}, true, strings.Split(all, ", ")},
-		{"a document → what no events are needed for", sim.Config{}, false, []string{"cut@1000", "bandwidth=1000000", "no_usage"}},
-		{"an error → nothing", sim.Config{Key: "sk-other"}, true, nil},
-	} {
-		t.Run(row.sentence, func(t *testing.T) {
-			s, _ := impairedSim(t, row.config, all)
-			got := askSim(t, s, wire.Chat, !row.stream, false)
-			if diff := cmp.Diff(row.want, got.head.Header[headerImpaired]); diff != "" {
-				t.Error(diff)
-			}
-		})
-	}
-}
-
 func TestOtherScenariosAndOperationsAreSpared(t *testing.T) {
 	s, _ := impairedSim(t, sim.Config{}, "scenario=other: 500, cut")
 	if got := askSim(t, s, wire.Chat, false, false); got.err != nil || got.text == "" || got.head.Header.Get(headerImpaired) != "" {
