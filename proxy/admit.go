@@ -99,7 +99,7 @@ func cachedWeight(api wire.API) float64 {
 func (x *exchange) shaped(a shaper.Account) {
 	c := x.c
 	c.Lane, c.LaneLimit, c.QueuePosition = a.Lane, a.Limit, a.Position
-	c.Held, c.HoldReason, c.ExpectedWait = a.Held, a.HoldReason, a.ExpectedWait
+	c.Held, c.HoldReason, c.LaneRefusal, c.ExpectedWait = a.Held, a.HoldReason, a.Refusal, a.ExpectedWait
 	if a.Reserved {
 		c.ReservedInput, c.ReservedOutput = wire.N(a.InputTokens), wire.N(a.OutputTokens)
 	}
@@ -113,8 +113,7 @@ func (x *exchange) notAdmitted(err error) {
 			x.shaped(departure.Account)
 		}
 		if x.p.draining.Err() != nil {
-			x.writeError(http.StatusServiceUnavailable, "service_unavailable", "weir: "+errDraining.Error())
-			x.end(call.EndRefused, errDraining)
+			x.refuse(http.StatusServiceUnavailable, "service_unavailable", "weir: "+errDraining.Error(), errDraining)
 			return
 		}
 		x.end(x.left(err))
@@ -125,8 +124,7 @@ func (x *exchange) notAdmitted(err error) {
 	if refusal.RetryAfter > 0 {
 		x.w.Header().Set("Retry-After", fmt.Sprintf("%.0f", refusal.RetryAfter.Seconds()))
 	}
-	x.writeError(http.StatusTooManyRequests, "rate_limit_error", "weir: "+refusal.Error())
-	x.end(call.EndRefused, err)
+	x.refuse(http.StatusTooManyRequests, "rate_limit_error", "weir: "+refusal.Error(), refusal)
 }
 
 // refused tells the shaper what the endpoint says of its limits, and says

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"bytes"
 	"context"
 	"io"
 	"net/http"
@@ -68,22 +69,100 @@ func TestWhoWaitsWhenTheProxyShutsDownIsRefusedAtOnceByWeir(t *testing.T) {
 
 func TestWhoWaitsOverAWebSocketWhenTheProxyShutsDownIsRefusedByWeir(t *testing.T) {
 	s, asked, answer, other := busyLane(t, nil)
-	conn := dialSocket(t, s.url, websocket.CompressionDisabled)
+	conn := dialSocket(t, s.url, websocket.CompressionContextTakeover)
 	ask(t, conn, create("second"))
 	waitUntil(t, waitsFor(s, 1))
 	shut := make(chan error, 1)
 	go func() { shut <- s.Proxy.Shutdown(context.Background()) }()
-	if _, _, err := conn.Read(t.Context()); err == nil {
-		t.Error("it was answered")
+	said := hear(t, conn, "stopping")[0]
+	if want := `{"type":"error","status":503,"error":{"message":"weir: refused: it is stopping, and the call was not sent; send it again when weir runs","type":"service_unavailable"`; !strings.HasPrefix(said, want) {
+		t.Errorf("it was told %s, want %s", said, want)
 	}
-	answer <- completed("r1", 5, 1)
+	wantGoingAway(t, conn)
+	answer <- completed("r1", 5, 1) // the response under way has gone on
 	hear(t, other, "r1")
-	other.CloseNow()
+	wantGoingAway(t, other)
 	if err := <-shut; err != nil {
 		t.Error(err)
 	}
 	turns := turnsOf(t, s, 4)
-	if c := turns[1]; turns[0].Outcome != call.OK || c.Outcome != call.Refused || c.Admitted.Reached() || len(asked()) != 1 {
+	if c := turns[1]; turns[0].Outcome != call.OK || c.Outcome != call.Refused || c.Status != 503 || c.Admitted.Reached() || len(asked()) != 1 {
 		t.Errorf("recorded %v, asked %q", turns, asked())
+	}
+}
+
+// wantGoingAway wants nothing but the close that says so.
+func wantGoingAway(t *testing.T, conn *websocket.Conn) {
+	t.Helper()
+	if _, message, err := conn.Read(t.Context()); websocket.CloseStatus(err) != websocket.StatusGoingAway {
+		t.Errorf("heard %q, %v: want a close with 1001", message, err)
+	}
+}
+
+func TestAnIdleWebSocketDoesNotHoldUpTheShutdown(t *testing.T) {
+	for _, mode := range []string{"a client that answers the close", "one that does not"} {
+		t.Run(mode, func(t *testing.T) {
+			s, asked, answer := laned(t, "concurrency=1", nil)
+			conn := dialSocket(t, s.url, websocket.CompressionDisabled)
+			ask(t, conn, create("first"))
+			waitUntil(t, func() bool { return len(asked()) == 1 })
+			answer <- completed("r1", 5, 1)
+			hear(t, conn, "r1")
+			s.call(t, 1) // its response is over for weir, too
+			shut := make(chan error, 1)
+			go func() { shut <- s.Proxy.Shutdown(context.Background()) }()
+			if mode == "a client that answers the close" {
+				wantGoingAway(t, conn)
+			}
+			if err := <-shut; err != nil {
+				t.Error(err)
+			}
+			for i := range 2 {
+				if c := s.call(t, i+1); c.Outcome != call.OK {
+					t.Errorf("recorded %v of %q", c, c.Purpose)
+				}
+			}
+		})
+	}
+}
+
+// A response of another lane of the socket is under way, in the midst of a
+// message: weir's word waits for its end.
+func TestAnErrorEventDoesNotStandInsideAMessage(t *testing.T) {
+	up := upstreamOf(t, func(w http.ResponseWriter, r *http.Request) {
+		conn, rw, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer conn.Close()
+		io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n")
+		_, _ = rw.Peek(1)
+		message := completed("r1", 5, 1)
+		conn.Write(append([]byte{firstOfText, 10}, message[:10]...))
+		_, _ = io.Copy(io.Discard, io.LimitReader(rw, 1<<10)) // until the rest is to come
+		rest := message[10:]
+		conn.Write(append([]byte{lastOfText, 126, byte(len(rest) >> 8), byte(len(rest))}, rest...))
+		_, _ = io.Copy(io.Discard, rw)
+	})
+	s := start(t, up, func(p *Proxy) {
+		p.Shaper = &shaper.Shaper{}
+		if _, _, err := p.Shaper.Change("concurrency=1"); err != nil {
+			t.Fatal(err)
+		}
+	})
+	conn := dialByHand(t, s.url)
+	conn.say(t, maskedFrame(wholeText, create("first")), maskedFrame(wholeText, create("second")))
+	conn.wants(t, firstOfText, `{"type"`)
+	waitUntil(t, waitsFor(s, 1))
+	shut := make(chan error, 1)
+	go func() { shut <- s.Proxy.Shutdown(context.Background()) }()
+	waitUntil(t, waitsFor(s, 0))
+	conn.say(t, bytes.Repeat(maskedFrame(pongFrame, strings.Repeat("x", 120)), 8))
+	conn.wants(t, lastOfText, `r1`)
+	conn.wants(t, wholeText, `"status":503`)
+	conn.wants(t, closeFrame, "\x03\xe9weir is stopping")
+	if err := <-shut; err != nil {
+		t.Error(err)
 	}
 }

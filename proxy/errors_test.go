@@ -40,8 +40,9 @@ func TestRefusalsAndErrorsAreInTheCallersDialect(t *testing.T) {
 }
 
 func TestErrorsOfTheUpstreamPassAsTheyAre(t *testing.T) {
+	until := time.Now().Add(2 * time.Hour).UTC().Format(http.TimeFormat)
 	up := upstreamOf(t, func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Retry-After", "Wed, 21 Oct 2037 07:28:00 GMT")
+		w.Header().Set("Retry-After", until)
 		w.Header().Set("Anthropic-Ratelimit-Requests-Remaining", "0")
 		w.WriteHeader(429)
 		io.WriteString(w, `{"type":"error","error":{"type":"rate_limit_error","message":"slow down, sk-ant-api03-abcdefgh"}}`)
@@ -53,7 +54,7 @@ func TestErrorsOfTheUpstreamPassAsTheyAre(t *testing.T) {
 	}
 	body, _ := io.ReadAll(resp.Body)
 	resp.Body.Close()
-	if resp.StatusCode != 429 || resp.Header.Get("Retry-After") != "Wed, 21 Oct 2037 07:28:00 GMT" || !strings.Contains(string(body), "sk-ant-api03-abcdefgh") {
+	if resp.StatusCode != 429 || resp.Header.Get("Retry-After") != until || !strings.Contains(string(body), "sk-ant-api03-abcdefgh") {
 		t.Errorf("passed on as %d %v %s", resp.StatusCode, resp.Header, body)
 	}
 	c := s.call(t, 1)

@@ -15,7 +15,9 @@ import (
 )
 
 // headerImpaired tells the client what befalls its call, so that weir's own
-// generator does not take it for a clean one.
+// generator does not take it for a clean one. It goes out before the answer
+// does, and names what can befall it by then: whether a stream comes to its
+// fifth event, for cut@5, only its end shows, and the span tells.
 const headerImpaired = headerPrefix + "Impaired"
 
 // errOnPurpose is why a call ended that an impairment ended.
@@ -87,6 +89,13 @@ const noWebSocket shaper.ImpairmentKind = "no_websocket"
 func (h harm) needsEvents() bool {
 	return h.Kind != shaper.Bandwidth && refusals[h.Kind].status == 0 && !h.atOnce()
 }
+
+// needsStream says whether a document that comes as one gives no occasion for it.
+func (h harm) needsStream() bool {
+	return h.Kind == shaper.ErrorEvent || h.Kind == shaper.SlowTokens || h.Kind == shaper.Coalesce
+}
+
+func (h harm) pings() bool { return h.Kind == shaper.Pings || h.Kind == shaper.PingsThroughout }
 
 func (h harm) atOnce() bool { return h.Kind == shaper.Reset && h.Event == 0 }
 
@@ -178,16 +187,22 @@ func (w *worse) head(resp *http.Response, h http.Header) bool {
 	if strings.EqualFold(coding, "identity") {
 		coding = ""
 	}
+	w.sight = sight{contentType: resp.Header.Get("Content-Type"), asked: w.x.c.Request.Stream, dark: coding != ""}
+	framing := wire.FramingOf(w.contentType, w.asked)
 	left := false
 	for i := range w.harms {
 		m := &w.harms[i]
-		h.Add(headerImpaired, m.String())
 		switch {
 		case resp.StatusCode != http.StatusOK:
 			m.why = "status " + strconv.Itoa(resp.StatusCode)
 		case coding != "" && m.needsEvents():
 			m.why = "the answer is compressed: " + coding
+		case m.needsStream() && framing == wire.Whole && !w.asked:
+			m.why = "the answer is no stream"
+		case m.pings() && framing != wire.SSE:
+			m.why = "the answer is no event stream"
 		default:
+			h.Add(headerImpaired, m.String())
 			left = true
 		}
 	}
@@ -196,7 +211,6 @@ func (w *worse) head(resp *http.Response, h http.Header) bool {
 			h.Del("Content-Length") // it will not be what was announced
 		}
 	}
-	w.sight = sight{contentType: resp.Header.Get("Content-Type"), asked: w.x.c.Request.Stream, dark: coding != ""}
 	w.stamp("")
 	return left
 }

@@ -182,7 +182,7 @@ func TestErrorEventComesInThePlaceOfAnEvent(t *testing.T) {
 		got := askSim(t, s, d.api, d.whole, d.array)
 		c := s.call(t, 1)
 		if d.whole {
-			if got.err != nil || got.text == "" || c.Outcome != call.OK || c.Impaired[0] != "error@2 (not applied: no occasion in this answer)" {
+			if got.err != nil || got.text == "" || c.Outcome != call.OK || c.Impaired[0] != "error@2 (not applied: the answer is no stream)" {
 				t.Errorf("%s: %q, %v; recorded %v, impaired %q", d.name, got.body, got.err, c, c.Impaired)
 			}
 			continue

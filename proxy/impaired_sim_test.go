@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"weir/generator/sim"
 	"weir/proxy/wire"
 	"weir/shaper"
@@ -155,4 +157,26 @@ func impairer(t *testing.T, text string) *shaper.Impairer {
 		t.Fatal(err)
 	}
 	return shaper.NewImpairer(list, 1)
+}
+
+func TestTheClientIsToldOnlyWhatCanStillBefallItsCall(t *testing.T) {
+	const all = "error@2, pace=100, coalesce=3, pings=5, cut@1000, bandwidth=1000000, no_usage"
+	for _, row := range []struct {
+		sentence string
+		config   sim.Config
+		stream   bool
+		want     []string
+	}{
+		{"a stream → all, though it may be too short for some", sim.Config{}, true, strings.Split(all, ", ")},
+		{"a document → what no events are needed for", sim.Config{}, false, []string{"cut@1000", "bandwidth=1000000", "no_usage"}},
+		{"an error → nothing", sim.Config{Key: "sk-other"}, true, nil},
+	} {
+		t.Run(row.sentence, func(t *testing.T) {
+			s, _ := impairedSim(t, row.config, all)
+			got := askSim(t, s, wire.Chat, !row.stream, false)
+			if diff := cmp.Diff(row.want, got.head.Header[headerImpaired]); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
 }

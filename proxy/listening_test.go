@@ -45,8 +45,8 @@ func TestARefusalIsInTheCallersDialectWithAnHonestRetryAfter(t *testing.T) {
 				t.Errorf("status %d, Retry-After %q, want 429 and a minute", resp.StatusCode, after)
 			}
 			c := s.call(t, 1)
-			if c.Outcome != call.Refused || c.NoFirstToken != call.AbsentRefused || c.Lane != "all" || c.LaneLimit != "requests" || c.RetryAfter == 0 || asked {
-				t.Errorf("recorded %v: lane %q, limit %q, retry after %v; the endpoint was asked: %v", c.Outcome, c.Lane, c.LaneLimit, c.RetryAfter, asked)
+			if c.Outcome != call.Refused || c.NoFirstToken != call.AbsentRefused || c.Lane != "all" || c.LaneLimit != "requests" || c.LaneRefusal != shaper.FullQueue || c.Status != 429 || c.RetryAfter == 0 || asked {
+				t.Errorf("recorded %v, status %d: lane %q, limit %q, %q, retry after %v; the endpoint was asked: %v", c.Outcome, c.Status, c.Lane, c.LaneLimit, c.LaneRefusal, c.RetryAfter, asked)
 			}
 		})
 	}
@@ -100,6 +100,7 @@ func TestALimitThatIsUsedUpIsWaitedForUntilTheNextCallFits(t *testing.T) {
 	}{
 		{"OpenAI's: the time until all are back", map[string]string{"X-Ratelimit-Limit-Requests": "60", "X-Ratelimit-Remaining-Requests": "0", "X-Ratelimit-Reset-Requests": "1m0s"}, time.Second, "requests used up"},
 		{"a window's end", map[string]string{"X-Ratelimit-Limit": "60", "X-Ratelimit-Remaining": "0", "X-Ratelimit-Reset": "60"}, time.Minute, "used up"},
+		{"the IETF's field", map[string]string{"RateLimit": `"default";r=0;t=30`, "RateLimit-Policy": `"default";q=60;w=60`}, 30 * time.Second, "default used up"},
 	} {
 		t.Run(row.sentence, func(t *testing.T) {
 			s := shapedBy(t, "all concurrency=5", func(w http.ResponseWriter, _ *http.Request) {

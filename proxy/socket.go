@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"slices"
 	"strings"
@@ -20,8 +21,11 @@ import (
 // a call of its own. It sees what passes and, but for the lanes that a call has to
 // pass (see asks), stands in the way of none of it.
 type socket struct {
-	x  *exchange // of the connection
-	in *ahead    // what the client says
+	x      *exchange // of the connection
+	client net.Conn
+	in     *ahead // what the client says
+
+	writing sync.Mutex // to the client; taken before mu
 
 	mu       sync.Mutex
 	asks     *wire.WebSocket
@@ -32,7 +36,9 @@ type socket struct {
 	passed   call.Instant
 	ended    string // id of the response that ended last
 	blind    bool
-	left     bool // the client has said that it closes
+	left     bool   // the client has said that it closes
+	away     bool   // weir has
+	unsaid   []byte // frames of weir's own that wait for the end of the upstream's message
 
 	how  call.End // of what is unanswered, once an end has left
 	err  error
@@ -45,10 +51,11 @@ func (x *exchange) measurable(resp *http.Response) bool {
 	return x.c.API == wire.Responses && strings.EqualFold(resp.Header.Get("Upgrade"), "websocket")
 }
 
-func newSocket(x *exchange, resp *http.Response) *socket {
+func newSocket(x *exchange, resp *http.Response, client net.Conn) *socket {
 	extensions := strings.Join(resp.Header.Values("Sec-Websocket-Extensions"), ",")
 	return &socket{
 		x:       x,
+		client:  client,
 		asks:    wire.NewWebSocket(extensions, true, inspectedBody),
 		answers: wire.NewWebSocket(extensions, false, inspectedBody),
 	}
@@ -61,9 +68,7 @@ func (s *socket) copyAnswers(to io.Writer, from io.Reader) (total int64) {
 	for {
 		n, err := from.Read(buf[:])
 		if n > 0 {
-			received := call.Now()
-			_, writeErr := to.Write(buf[:n])
-			s.answered(buf[:n], received, call.Now())
+			writeErr := s.answer(to, buf[:n])
 			total += int64(n)
 			if writeErr != nil {
 				s.leave(call.EndClientGone, writeErr)
@@ -75,6 +80,23 @@ func (s *socket) copyAnswers(to io.Writer, from io.Reader) (total int64) {
 			return total
 		}
 	}
+}
+
+// answer passes on a read from the upstream. What comes after weir's own close
+// has nobody to hear it.
+func (s *socket) answer(to io.Writer, p []byte) error {
+	received := call.Now()
+	s.writing.Lock()
+	defer s.writing.Unlock()
+	if s.goes() {
+		return nil
+	}
+	_, err := to.Write(p)
+	s.answered(p, received, call.Now())
+	if s.x.p.draining.Err() != nil {
+		s.speak()
+	}
+	return err
 }
 
 // ask begins the call of a message that asks for a response; it gives nil for

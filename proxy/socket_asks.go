@@ -58,6 +58,7 @@ func (s *socket) copyAsks(to io.Writer, from io.Reader) int64 {
 // pass gives how the connection ended.
 func (a *asks) pass() (call.End, error) {
 	in, most := a.s.in, int(a.s.x.p.holds())
+	drained := a.s.x.p.draining.Done()
 	for {
 		read := in.read
 		if len(a.held) > 0 && a.size+len(a.frame) > most {
@@ -73,15 +74,36 @@ func (a *asks) pass() (call.End, error) {
 			}
 			in.again()
 		case d := <-a.decided:
-			if a.settle(d); d.err != nil {
-				return call.EndClientGone, errLeftInLane
-			}
-			a.held[0].waits = false
-			if err := a.send(); err != nil {
+			a.settle(d)
+			if err := a.goOn(d.err == nil); err != nil {
 				return call.EndBroken, err
 			}
+		case <-drained:
+			drained = nil
+			a.s.writing.Lock()
+			a.s.speak()
+			a.s.writing.Unlock()
 		}
 	}
+}
+
+// goOn passes on what is held after the shaper has decided about its first. It
+// lets no request go once the proxy shuts down: such a request is refused, and
+// the upstream does not get it.
+func (a *asks) goOn(let bool) error {
+	if let {
+		a.held[0].waits = false
+		return a.send()
+	}
+	first := a.held[0]
+	a.s.refuse(first.turn)
+	if a.midway {
+		return errDraining // the upstream waits for the rest of it
+	}
+	a.held[0] = heldFrame{}
+	a.held = a.held[1:]
+	a.size -= len(first.bytes)
+	return a.send()
 }
 
 // take takes a read from the client.
@@ -98,7 +120,9 @@ func (a *asks) take(p []byte, at call.Instant, most int) error {
 			if a.midway {
 				return errLeftInLane // its close cannot stand inside a frame
 			}
-			err = a.flush()
+			if err = a.flush(); err == nil && a.s.goes() {
+				return io.EOF
+			}
 		case f.unread:
 			err = a.release()
 		case f.control && !a.midway:

@@ -96,6 +96,10 @@ func TestARefusalOverAWebSocketHoldsTheLane(t *testing.T) {
 	answer <- `{"type":"error","status":429,"error":{"type":"rate_limit_error","code":"rate_limit_exceeded","message":"slow down"}}`
 	hear(t, conn, "slow down")
 	start := time.Now()
+	waitUntil(t, func() bool { // the client heard it first
+		lanes := s.Shaper.Lanes()
+		return lanes[len(lanes)-1].HeldMS > 0
+	})
 	ask(t, conn, create("second"))
 	waitUntil(t, func() bool { return len(asked()) == 2 })
 	answer <- completed("r2", 5, 1)

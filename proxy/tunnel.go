@@ -89,7 +89,7 @@ func (x *exchange) tunnel(resp *http.Response) {
 	}
 	copyOut, copyBack := count, count
 	if x.measurable(resp) {
-		s := newSocket(x, resp)
+		s := newSocket(x, resp, conn)
 		copyOut, copyBack = s.copyAsks, s.copyAnswers
 		defer s.end()
 	}

@@ -107,10 +107,6 @@ func (w *worse) startPings() {
 	if h == nil {
 		return
 	}
-	if wire.FramingOf(w.contentType, w.asked) != wire.SSE {
-		h.why = "the answer is no event stream"
-		return
-	}
 	w.said = wire.NewWriter(w.x.format, "", "", wire.Usage{}, wire.WriterOptions{}).Ping(nil)
 	w.ticks = time.NewTicker(time.Duration(float64(time.Second) / h.Number))
 	w.ping = w.ticks.C

@@ -81,8 +81,8 @@ func (l *lane) budgeted() bool {
 // closed says which limit keeps a call from passing, "" for none, and until
 // when; 0 where it is another call's end that opens it.
 func (l *lane) closed(now time.Duration) (limit string, until time.Duration) {
-	if l.hold.until > now {
-		return limitHold, l.hold.until
+	if until, held := l.hold.closed(now); held {
+		return limitHold, until
 	}
 	if slots := l.slots(); slots > 0 && l.inFlight+l.kept >= slots {
 		return limitInFlight, 0
@@ -107,6 +107,7 @@ type taken struct {
 	input, output float64 // tokens
 	era           int     // of the adapter
 	accepted      bool    // the adapter knows that the endpoint took the call
+	round         int     // of the hold, while nothing was heard of the call
 }
 
 // take lets a call pass; its pace is taken apart.
@@ -124,7 +125,7 @@ func (l *lane) take(now time.Duration, reserved reservation, weight float64) tak
 	l.inFlight++
 	l.admitted++
 	l.rate.add(now)
-	t.era = l.adapt.era
+	t.era, t.round = l.adapt.era, l.hold.take(now)
 	return t
 }
 

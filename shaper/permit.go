@@ -35,7 +35,8 @@ type Account struct {
 	Reserved                  bool // a lane has a budget of tokens, and these were reserved
 	InputTokens, OutputTokens int64
 
-	ExpectedWait time.Duration // for which it was refused; 0: it was not, or for another reason
+	Refusal      string        // why it was refused: FullQueue, HopelessWait or Deadline; empty: it was not
+	ExpectedWait time.Duration // that was hopeless; 0 for every other call
 
 	Held       time.Duration // of its wait: while the endpoint's word held the lane
 	HoldReason string
@@ -78,7 +79,9 @@ func (p *Permit) Heard(a Answer) (again bool) {
 		if refused && !t.lane.endpoint {
 			t.lane.endpointRefused++
 		}
+		s.unhold(t, !refused)
 	}
+	defer s.run(now)
 	endpoint := s.endpoint(p, refused || a.Wait > 0, now)
 	if endpoint == nil {
 		return false
@@ -90,12 +93,19 @@ func (p *Permit) Heard(a Answer) (again bool) {
 	return a.OtherKey && p.arrived+p.line.wait > now || p.arrived+p.line.wait > max(endpoint.hold.until, now)
 }
 
+// unhold tells the lane of a call's endpoint that the call was heard of.
+func (s *Shaper) unhold(t *taken, took bool) {
+	t.lane.hold.heard(t.round, took)
+	t.round = 0
+	s.open(t.lane)
+}
+
 // hold shuts the endpoint's lane as the endpoint says.
 func (s *Shaper) hold(l *lane, p *Permit, a Answer, refused bool, now time.Duration) {
 	if refused {
 		l.endpointRefused++
 	}
-	wait := min(a.Wait, farAway)
+	wait := min(a.Wait, longestHold)
 	switch {
 	case refused && wait == 0 && !a.AtOnce:
 		if p.admitted < l.hold.from && l.hold.from > 0 {
@@ -181,6 +191,7 @@ func (s *Shaper) giveBack(p *Permit, st Settlement, now time.Duration) {
 		full := slots > 0 && l.inFlight >= slots
 		input, output := st.used(t, weight)
 		l.give(t, input, output)
+		s.unhold(t, false)
 		if t.accepted {
 			l.adapt.left()
 		}
@@ -190,7 +201,6 @@ func (s *Shaper) giveBack(p *Permit, st Settlement, now time.Duration) {
 				l.adapt.ended(now, &p.ask, &st, full, t.era)
 			}
 		}
-		s.open(l)
 	}
 	p.took = nil
 	s.run(now)

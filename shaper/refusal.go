@@ -13,6 +13,13 @@ type Refusal struct {
 	RetryAfter time.Duration // when it is worth asking again; 0 when unknown
 }
 
+// Why calls are refused, as a call's span says it.
+const (
+	FullQueue    = "full queue"    // as many waited as may
+	HopelessWait = "hopeless wait" // it would have passed the call's deadline
+	Deadline     = "deadline"      // the call had waited as long as it may
+)
+
 func (r *Refusal) Error() string {
 	if r.RetryAfter > 0 {
 		return fmt.Sprintf("refused: %s; try again in %s", r.Reason, r.RetryAfter)
@@ -39,12 +46,12 @@ func (s *Shaper) hopeless(ln *line, now, deadline time.Duration, first bool) *Re
 			longest = defaultQueue
 		}
 		if (!l.endpoint || len(ln.path) == 1) && !first && l.waiters() >= max(longest, 0) {
-			return s.refuse(ln, l, l.full, "its queue is full", now, 0)
+			return s.refuse(ln, l, l.full, FullQueue, "its queue is full", now, 0)
 		}
 	}
 	wait, at, limit := s.expect(ln, now, first)
 	if now+wait >= deadline {
-		r := s.refuse(ln, at, limit, fmt.Sprintf("it would have to wait for %s, and may for %s", about(wait), about(max(deadline-now, 0))), now, wait-(deadline-now))
+		r := s.refuse(ln, at, limit, HopelessWait, fmt.Sprintf("it would have to wait for %s, and may for %s", about(wait), about(max(deadline-now, 0))), now, wait-(deadline-now))
 		r.Account.ExpectedWait = wait
 		return r
 	}
@@ -97,9 +104,9 @@ func (l *lane) ahead(ln *line, now time.Duration) int {
 	return n + own + int(beside)
 }
 
-// refuse makes a refusal, by a lane and a limit. after is when it is worth asking
+// refuse makes a refusal, by a lane and a limit; why says it in words. after is when it is worth asking
 // again; 0 stands for when the next place will be free.
-func (s *Shaper) refuse(ln *line, at *lane, limit, why string, now, after time.Duration) *Refusal {
+func (s *Shaper) refuse(ln *line, at *lane, limit, kind, why string, now, after time.Duration) *Refusal {
 	at.refused++
 	if after <= 0 {
 		wait, longest, _ := s.expect(ln, now, false)
@@ -109,7 +116,7 @@ func (s *Shaper) refuse(ln *line, at *lane, limit, why string, now, after time.D
 	}
 	return &Refusal{
 		Reason:     at.describe() + ": " + why,
-		Account:    Account{Lane: at.name, Limit: limit},
+		Account:    Account{Lane: at.name, Limit: limit, Refusal: kind},
 		RetryAfter: max(after, 0).Truncate(time.Second) + time.Second, // whole seconds, as the header wants, and later rather than too soon
 	}
 }

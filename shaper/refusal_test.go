@@ -51,20 +51,21 @@ func TestRefusals(t *testing.T) {
 		after    time.Duration // for which it waited
 		says     string
 		limit    string
+		refusal  string
 		retry    time.Duration
 	}{
 		{"a full queue refuses at once, and says when a place is free", "rps=0.25 queue=2 wait=1h", 1, 2, Ask{},
-			0, "its queue is full", limitRequests, 5 * time.Second},
+			0, "its queue is full", limitRequests, FullQueue, 5 * time.Second},
 		{"no queue refuses who would have to wait", "concurrency=1 queue=none", 1, 0, Ask{},
-			0, "its queue is full", limitInFlight, time.Second},
+			0, "its queue is full", limitInFlight, FullQueue, time.Second},
 		{"a wait that would pass its deadline is refused at once, and says when it would not", "rps=0.1 wait=35s", 1, 3, Ask{},
-			0, "it would have to wait for 40s, and may for 35s", limitRequests, 6 * time.Second},
+			0, "it would have to wait for 40s, and may for 35s", limitRequests, HopelessWait, 6 * time.Second},
 		{"the deadline counts from the arrival", "rps=0.1 wait=35s", 1, 2, Ask{Age: 10 * time.Second},
-			0, "it would have to wait for 30s, and may for 25s", limitRequests, 6 * time.Second},
+			0, "it would have to wait for 30s, and may for 25s", limitRequests, HopelessWait, 6 * time.Second},
 		{"a slot of which nobody knows when it comes is waited for, as long as one may", "concurrency=1 wait=20s", 1, 0, Ask{},
-			20 * time.Second, "the call has waited as long as it may", limitInFlight, time.Second},
+			20 * time.Second, "the call has waited as long as it may", limitInFlight, Deadline, time.Second},
 		{"a debt that nobody can wait for is refused", "tpm=60 wait=10s", 1, 0, Ask{},
-			0, "it would have to wait for 16m40s, and may for 10s", limitTokens, 991 * time.Second},
+			0, "it would have to wait for 16m40s, and may for 10s", limitTokens, HopelessWait, 991 * time.Second},
 	} {
 		t.Run(row.sentence, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -80,6 +81,9 @@ func TestRefusals(t *testing.T) {
 				}
 				if !strings.Contains(r.Error(), row.says) || !strings.Contains(r.Error(), "lane all (") {
 					t.Errorf("it says %q, want %q and the lane", r, row.says)
+				}
+				if r.Account.Refusal != row.refusal {
+					t.Errorf("the reason is %q, want %q", r.Account.Refusal, row.refusal)
 				}
 				if r.Account.Limit != row.limit || r.Account.Lane != "all" || r.RetryAfter != row.retry {
 					t.Errorf("limit %q of lane %q, retry after %v; want %q, all, %v", r.Account.Limit, r.Account.Lane, r.RetryAfter, row.limit, row.retry)

@@ -137,8 +137,9 @@ func (s *Shaper) wait(ctx context.Context, w *waiter, patience time.Duration) er
 	case w.refusal != nil:
 		return w.refusal
 	case !w.admitted && late:
-		r := s.refuse(ln, ln.at, ln.at.full, "the call has waited as long as it may", now, 0)
+		r := s.refuse(ln, ln.at, ln.at.full, Deadline, "the call has waited as long as it may", now, 0)
 		r.Account = s.account(w.permit, ln.at, now)
+		r.Account.Refusal = Deadline
 		s.drop(w, now)
 		return r
 	case !w.admitted:
@@ -288,8 +289,9 @@ func (s *Shaper) account(p *Permit, at *lane, now time.Duration) Account {
 		a.Lane, a.Limit = at.name, at.full
 	}
 	if w := p.waits; w != nil && len(w.line.path) > 0 {
-		if held := w.line.held(now) - w.heldBefore; held > 0 {
-			a.Held += held
+		held := w.line.held(now) - w.heldBefore
+		a.Held += held
+		if held > 0 || a.Limit == limitHold { // or it waited for those who went first after the hold
 			a.HoldReason = w.line.path[len(w.line.path)-1].hold.reason
 		}
 	}

@@ -67,7 +67,7 @@ func TestAHoldRefusesThoseWhoWaitInVain(t *testing.T) {
 		if want := time.Hour - time.Minute + time.Second; e.last.RetryAfter != want {
 			t.Errorf("told to come again after %v, want %v: %v", e.last.RetryAfter, want, e.last)
 		}
-		if e.last.Account.Limit != limitHold || e.last.Account.ExpectedWait != time.Hour {
+		if e.last.Account.Limit != limitHold || e.last.Account.Refusal != HopelessWait || e.last.Account.ExpectedWait != time.Hour {
 			t.Errorf("account %+v", e.last.Account)
 		}
 		p.Release(Settlement{})

@@ -135,7 +135,7 @@ type Call struct {
 	Attempts       int // upstream attempts; 0 when none was made
 
 	// What came back.
-	Status            int
+	Status            int // 0 when none came; of a call that weir refused, what it told the caller
 	ResponseID        string
 	ServedModel       string
 	Finish            string
@@ -177,7 +177,8 @@ type Shaping struct {
 	QueuePosition  int           // in that lane when the call came, from 1; 0: it did not wait
 	ReservedInput  wire.Count    // tokens that were reserved when it was admitted, to be settled by Usage
 	ReservedOutput wire.Count    //
-	ExpectedWait   time.Duration // for which a call was refused that would have had to wait; 0: it was not, or for another reason
+	LaneRefusal    string        // why the lane refused the call: "full queue", "hopeless wait", "deadline"; empty: it did not
+	ExpectedWait   time.Duration // that was hopeless; 0 for every other call
 	Held           time.Duration // of the waits in lanes, those before later attempts included: while the endpoint's word held the lane
 	HoldReason     string        // what that word was: "429", "529", "requests used up"
 	Refusals       int           // answers that refused the call, after which weir sent it again

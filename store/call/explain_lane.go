@@ -36,20 +36,26 @@ func (c *Call) refused() advice {
 		}
 		return advice{"weir itself refused the request, because its own limit for it was reached.", next}
 	}
-	wait := ""
-	if c.ExpectedWait > 0 {
-		wait = "; it would have waited " + spell(c.ExpectedWait)
-	}
-	if c.LaneLimit == "hold" {
-		return advice{"weir itself refused the request, because the endpoint asks to wait" + inBrackets(c.HoldReason) + " and the lane " + c.Lane + " does" + wait + ".",
-			"Wait, or send without waiting: weir limit " + c.ruleOf() + " hold=off."}
-	}
+	lane, of := "the lane "+c.Lane, "weir limit "+c.ruleOf()+" "
 	words, known := limitWords[c.LaneLimit]
 	if !known {
-		words.what, words.setting = "its limit", "queue=…"
+		words.what, words.setting = "its limit", "rps=…"
 	}
-	return advice{"weir itself refused the request: the lane " + c.Lane + " is at " + words.what + wait + ".",
-		"Raise it with weir limit " + c.ruleOf() + " " + words.setting + ", or wait and send less at once."}
+	what, next := lane+" is at "+words.what, "Raise it with "+of+words.setting
+	if c.LaneLimit == "hold" {
+		what, next = "the endpoint asks to wait"+inBrackets(c.HoldReason)+" and "+lane+" does", "Wait, or send without waiting: "+of+"hold=off"
+	}
+	switch wait := spell(c.ExpectedWait); {
+	case c.LaneRefusal == "full queue":
+		what, next = "the queue of "+lane+" was full, while "+strings.Replace(what, lane, "it", 1), "Let more calls wait with "+of+"queue=…, or send less at once"
+	case c.LaneRefusal == "deadline":
+		what, next = "it had waited as long as it may, while "+what, next+", or let calls wait longer with wait=…"
+	case c.ExpectedWait > 0:
+		what, next = what+"; it would have waited "+wait+", which is longer than it may", next+", or let calls wait longer with wait=…"
+	case c.LaneLimit != "hold":
+		next += ", or wait and send less at once"
+	}
+	return advice{"weir itself refused the request: " + what + ".", next + "."}
 }
 
 // held explains a call that went well, but of whose time the endpoint's word

@@ -7,13 +7,13 @@ import (
 )
 
 // laneRefused is a call that weir's shaper refused.
-func laneRefused(lane, limit string, wait time.Duration) *Call {
+func laneRefused(lane, limit, refusal string, wait time.Duration) *Call {
 	c := &Call{Outcome: Refused, Upstream: "main", ErrorMessage: "refused: lane " + lane + ": its queue is full"}
 	if wait > 0 {
 		c.ErrorMessage = "refused: lane " + lane + ": it would have to wait for " + wait.String() + ", and may for 1s; try again in 3s"
 		c.RetryAfter = 3 * time.Second
 	}
-	c.Shaping = Shaping{Lane: lane, LaneLimit: limit, ExpectedWait: wait}
+	c.Shaping = Shaping{Lane: lane, LaneLimit: limit, LaneRefusal: refusal, ExpectedWait: wait}
 	return c
 }
 
@@ -28,14 +28,21 @@ func waited(held, ttft time.Duration) *Call {
 
 func TestWhatTheShaperDidIsExplained(t *testing.T) {
 	for _, row := range []told{
-		{"at its rate", laneRefused("scenario=rag", "requests", 12*time.Second), "the lane scenario=rag is at its rate of requests; it would have waited 12s.", "weir limit scenario=rag rps=…, or wait"},
-		{"at its tokens", laneRefused("all", "tokens", 0), "the lane all is at its budget of tokens.", "weir limit all tpm=…"},
-		{"at its input tokens", laneRefused("model=gpt-*", "input tokens", 0), "budget of input tokens", "weir limit model=gpt-* input_tpm=…"},
-		{"at its output tokens", laneRefused("all", "output tokens", 0), "budget of output tokens", "output_tpm=…"},
-		{"at its calls in flight", laneRefused("upstream=main key=00c0ffee", "in flight", 0), "number of calls in flight", "weir limit upstream=main key=00c0ffee concurrency=…"},
-		{"the queue was full when it came", laneRefused("all", "", 0), "the lane all is at its limit.", "queue=…"},
-		{"held by the endpoint", with(laneRefused("endpoint main sim-small", "hold", 30*time.Second), func(c *Call) { c.HoldReason = "requests used up" }),
-			"because the endpoint asks to wait (requests used up) and the lane endpoint main sim-small does; it would have waited 30s.", "weir limit upstream=main hold=off"},
+		{"it would have waited too long", laneRefused("scenario=rag", "requests", "hopeless wait", 12*time.Second),
+			"the lane scenario=rag is at its rate of requests; it would have waited 12s, which is longer than it may.", "Raise it with weir limit scenario=rag rps=…, or let calls wait longer with wait=…."},
+		{"for tokens", laneRefused("all", "tokens", "hopeless wait", time.Minute), "the lane all is at its budget of tokens; it", "weir limit all tpm=…"},
+		{"for input tokens", laneRefused("model=gpt-*", "input tokens", "hopeless wait", time.Minute), "budget of input tokens", "weir limit model=gpt-* input_tpm=…"},
+		{"for output tokens", laneRefused("all", "output tokens", "hopeless wait", time.Minute), "budget of output tokens", "output_tpm=…"},
+		{"it has waited too long", laneRefused("upstream=main key=00c0ffee", "in flight", "deadline", 0),
+			"it had waited as long as it may, while the lane upstream=main key=00c0ffee is at its number of calls in flight.", "weir limit upstream=main key=00c0ffee concurrency=…"},
+		{"the queue was full", laneRefused("scenario=rag", "requests", "full queue", 0),
+			"the queue of the lane scenario=rag was full, while it is at its rate of requests.", "Let more calls wait with weir limit scenario=rag queue=…, or send less at once."},
+		{"the queue was full for what another lane keeps", laneRefused("all", "", "full queue", 0), "the queue of the lane all was full", "queue=…"},
+		{"the queue was full behind a hold", with(laneRefused("all", "hold", "full queue", 0), func(c *Call) { c.HoldReason = "429" }),
+			"the queue of the lane all was full, while the endpoint asks to wait (429) and it does.", "queue=…"},
+		{"as spans said it before there was a reason", laneRefused("all", "in flight", "", 0), "the lane all is at its number of calls in flight.", "concurrency=…, or wait"},
+		{"held by the endpoint", with(laneRefused("endpoint main sim-small", "hold", "hopeless wait", 30*time.Second), func(c *Call) { c.HoldReason = "requests used up" }),
+			"the endpoint asks to wait (requests used up) and the lane endpoint main sim-small does; it would have waited 30s, which", "weir limit upstream=main hold=off"},
 		{"a wait that the endpoint asked for is not the model's", waited(4*time.Second, 5*time.Second), "waited 4s because the endpoint had asked to wait (429)", "weir limit all rps=…"},
 		{"a wait of less than a tenth is passed over", waited(time.Second, 20*time.Second), "", ""},
 		{"no wait", waited(0, time.Second), "", ""},

@@ -159,6 +159,7 @@ var endFields = concat([]field{
 
 	stringField("weir.lane", func(c *Call) *string { return &c.Lane }),
 	stringField("weir.lane.limit", func(c *Call) *string { return &c.LaneLimit }),
+	stringField("weir.lane.refusal", func(c *Call) *string { return &c.LaneRefusal }),
 	intField("weir.lane.position", func(c *Call) *int { return &c.QueuePosition }),
 	countField("weir.lane.reserved.input_tokens", func(c *Call) *wire.Count { return &c.ReservedInput }),
 	countField("weir.lane.reserved.output_tokens", func(c *Call) *wire.Count { return &c.ReservedOutput }),

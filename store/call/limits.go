@@ -1,6 +1,7 @@
 package call
 
 import (
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -15,8 +16,12 @@ type Limit struct {
 	Remaining string
 	Reset     time.Duration // until it is full again; 0 when unsaid, or now
 
-	fills bool // evenly until then; else nothing comes back before it
+	fills    bool // evenly until then; else nothing comes back before it
+	rejected bool // it says in a word that nothing is left
 }
+
+// usedUp says whether nothing is left of it.
+func (l *Limit) usedUp() bool { return l.rejected || l.Remaining == "0" }
 
 // String is the limit in a few words: "requests: 0 of 60 left, resets in 12s".
 func (l Limit) String() string {
@@ -33,15 +38,24 @@ func (l Limit) String() string {
 	case l.Most != "":
 		parts = append(parts, l.Most)
 	}
+	if l.rejected {
+		parts = append(parts, "used up")
+	}
 	if l.Reset > 0 {
 		parts = append(parts, "resets in "+spell(l.Reset))
 	}
 	return name + ": " + strings.Join(parts, ", ")
 }
 
-// Limits reads x-ratelimit-limit-<what> with its remaining and reset, and
-// anthropic-ratelimit-<what>-limit and its. They come by name. What the server
-// asks to wait is a call's RetryAfter.
+// Limits reads x-ratelimit-limit-<what> with its remaining and reset, likewise
+// without the x-, anthropic-ratelimit-<what>-limit and its, and the fields of
+// the IETF's draft. They come by name. What the server asks to wait is a call's
+// RetryAfter.
+//
+// A subscription of Anthropic's says of all its windows together whether they
+// let a call pass, and when they do again: unified-status and unified-reset.
+// "rejected" is said with an answer, too, by which the last of it was used up;
+// unless it is followed by paid overage, the next call is refused.
 func Limits(h http.Header, now time.Time) []Limit {
 	all := map[string]*Limit{}
 	of := func(what string) *Limit {
@@ -50,8 +64,9 @@ func Limits(h http.Header, now time.Time) []Limit {
 		}
 		return all[what]
 	}
-	for name, values := range h {
-		value := values[0]
+	ietfLimits(h, now, of)
+	for _, name := range slices.Sorted(maps.Keys(h)) { // where one is said in two ways, the older is not the draft's
+		value := h[name][0]
 		field, what, ok := limitHeader(strings.ToLower(name))
 		if !ok {
 			continue
@@ -59,13 +74,17 @@ func Limits(h http.Header, now time.Time) []Limit {
 		l := of(what)
 		switch field {
 		case "limit":
-			l.Most = storable(value, nameLimit)
+			value, _, _ = strings.Cut(value, ",") // policies may follow
+			l.Most = storable(strings.TrimSpace(value), nameLimit)
 		case "remaining":
 			l.Remaining = storable(value, nameLimit)
 		case "reset":
 			l.Reset, _ = resetIn(value, now)
 			l.fills = fills(name, value)
 		}
+	}
+	if h.Get("Anthropic-Ratelimit-Unified-Status") == "rejected" && !strings.HasPrefix(h.Get("Anthropic-Ratelimit-Unified-Overage-Status"), "allowed") {
+		of("unified").rejected = true
 	}
 	limits := make([]Limit, 0, len(all))
 	for _, l := range all {
@@ -77,7 +96,7 @@ func Limits(h http.Header, now time.Time) []Limit {
 
 // limitHeader takes the name of a header, in lower case, apart.
 func limitHeader(name string) (field, what string, ok bool) {
-	if rest, found := strings.CutPrefix(name, "x-ratelimit-"); found {
+	if rest, found := strings.CutPrefix(strings.TrimPrefix(name, "x-"), "ratelimit-"); found {
 		field, what, _ = strings.Cut(rest, "-")
 	} else if rest, found := strings.CutPrefix(name, "anthropic-ratelimit-"); found {
 		i := strings.LastIndexByte(rest, '-')

@@ -26,6 +26,10 @@ func TestLimits(t *testing.T) {
 		{"a subscription's, of which only the reset is told", map[string]string{"Anthropic-Ratelimit-Unified-5h-Reset": "1796126400"}, []string{"unified-5h: resets in 2h"}},
 		{"the only limit, in milliseconds since 1970", map[string]string{"X-Ratelimit-Limit": "20", "X-Ratelimit-Remaining": "0", "X-Ratelimit-Reset": "1796119245000"},
 			[]string{"limit: 0 of 20 left, resets in 45s"}},
+		{"a subscription's that is used up", map[string]string{"Anthropic-Ratelimit-Unified-Status": "rejected", "Anthropic-Ratelimit-Unified-Reset": "1796126400"}, []string{"unified: used up, resets in 2h"}},
+		{"the IETF's", map[string]string{"Ratelimit": `"minute";r=3;t=30, "day";r=77`, "Ratelimit-Policy": `"minute";q=100;w=60, "day";q=1000;w=86400`},
+			[]string{"day: 77 of 1000 left", "minute: 3 of 100 left, resets in 30s"}},
+		{"the IETF's older ones, with their policies", map[string]string{"Ratelimit-Limit": "100, 100;w=60", "Ratelimit-Remaining": "3", "Ratelimit-Reset": "30"}, []string{"limit: 3 of 100 left, resets in 30s"}},
 		{"a limit alone", map[string]string{"X-Ratelimit-Limit-Requests": "20"}, []string{"requests: 20"}},
 		{"what is left alone", map[string]string{"X-Ratelimit-Remaining-Requests": "7"}, []string{"requests: 7 left"}},
 	} {

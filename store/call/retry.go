@@ -26,49 +26,36 @@ func retryAfter(status int, h http.Header, now time.Time) time.Duration {
 }
 
 // toldToWait reads the server's own word. A wait of 0 that is said is one too:
-// to come again at once.
+// to come again at once. What is no time, is below 0 or beyond longestWait is
+// a slip, of which nobody knows what it meant: it counts as unsaid.
 func toldToWait(h http.Header, now time.Time) (wait time.Duration, said bool) {
-	if ms, err := strconv.ParseFloat(strings.TrimSpace(h.Get("Retry-After-Ms")), 64); err == nil && ms >= 0 {
-		return limited(ms / 1e3), true
+	if ms, ok := decimal(h.Get("Retry-After-Ms")); ok {
+		if wait, said = seconds(ms / 1e3); said {
+			return wait, true
+		}
 	}
-	if v := strings.TrimSpace(h.Get("Retry-After")); v != "" {
-		if s, err := strconv.ParseFloat(v, 64); err == nil && s >= 0 {
-			return limited(s), true
+	v := strings.TrimSpace(h.Get("Retry-After"))
+	if s, ok := decimal(v); ok {
+		return seconds(s)
+	}
+	if date, err := http.ParseTime(v); err == nil {
+		// The server's own clock, if it tells it: only the difference counts.
+		if sent, err := http.ParseTime(h.Get("Date")); err == nil {
+			now = sent
 		}
-		if date, err := http.ParseTime(v); err == nil {
-			// The server's own clock, if it tells it: only the difference counts.
-			if sent, err := http.ParseTime(h.Get("Date")); err == nil {
-				now = sent
-			}
-			return atMost(date.Sub(now)), true
-		}
+		return sane(max(date.Sub(now), 0))
 	}
 	return 0, false
 }
 
-// limitReset reads x-ratelimit-reset-<what> (a duration as 1s, 6m0s, 20ms, or
-// seconds, or seconds or milliseconds since 1970) and
-// anthropic-ratelimit-<what>-reset (RFC 3339).
+// limitReset is when the limit is back that is used up, or the last of them all
+// where none says that it is.
 func limitReset(h http.Header, now time.Time) time.Duration {
 	var used, longest time.Duration
-	for name, values := range h {
-		name = strings.ToLower(name)
-		var remaining string
-		switch {
-		case strings.HasPrefix(name, "x-ratelimit-reset"):
-			remaining = strings.Replace(name, "reset", "remaining", 1)
-		case strings.HasPrefix(name, "anthropic-ratelimit-") && strings.HasSuffix(name, "-reset"):
-			remaining = strings.TrimSuffix(name, "reset") + "remaining"
-		default:
-			continue
-		}
-		d, ok := resetIn(values[0], now)
-		if !ok {
-			continue
-		}
-		longest = max(longest, d)
-		if h.Get(remaining) == "0" {
-			used = max(used, d)
+	for _, l := range Limits(h, now) {
+		longest = max(longest, l.Reset)
+		if l.usedUp() {
+			used = max(used, l.Reset)
 		}
 	}
 	if used > 0 {
@@ -140,7 +127,7 @@ func lacking(h http.Header, now time.Time, next Use, refused bool) (wait time.Du
 		least = leastAfterRefusing
 	}
 	for _, l := range Limits(h, now) {
-		used := l.Remaining == "0"
+		used := l.usedUp()
 		if left, err := strconv.ParseFloat(l.Remaining, 64); err == nil && refused && l.fills {
 			used = left < next.of(l.What)
 		}
@@ -178,36 +165,52 @@ func Asked(status int, h http.Header, now time.Time, next Use) (wait time.Durati
 	return 0, false, ""
 }
 
+// resetIn reads when a limit is back: a duration as 1s, 6m0s or 20ms, seconds,
+// seconds or milliseconds since 1970, or an RFC 3339 instant.
 func resetIn(v string, now time.Time) (time.Duration, bool) {
 	v = strings.TrimSpace(v)
-	if s, err := strconv.ParseFloat(v, 64); err == nil {
+	if s, ok := decimal(v); ok {
 		if s > 1e11 { // a point in time, in milliseconds
 			s /= 1e3
 		}
 		if s > 1e9 { // a point in time
-			return atMost(time.Unix(0, int64(math.Min(s, 9e9)*1e9)).Sub(now)), true
+			return sane(max(time.Unix(0, int64(math.Min(s, 9e9)*1e9)).Sub(now), 0))
 		}
-		return limited(s), s >= 0
+		return seconds(s)
 	}
 	if d, err := time.ParseDuration(v); err == nil {
-		return atMost(d), true
+		return sane(d)
 	}
 	if t, err := time.Parse(time.RFC3339, v); err == nil {
-		return atMost(t.Sub(now)), true
+		return sane(max(t.Sub(now), 0))
 	}
 	return 0, false
 }
 
-// limited makes seconds a duration: at most a year, so that nothing overflows.
-func limited(seconds float64) time.Duration {
-	if !(seconds > 0) {
-		return 0
+// decimal reads digits with or without a fraction, as servers write numbers:
+// 1e9, Inf and 0x10 are none.
+func decimal(v string) (float64, bool) {
+	v = strings.TrimSpace(v)
+	if strings.Trim(v, "0123456789.") != "" {
+		return 0, false
 	}
-	return time.Duration(math.Min(seconds, longestWait.Seconds()) * float64(time.Second))
+	n, err := strconv.ParseFloat(v, 64)
+	return n, err == nil
 }
 
-// atMost keeps a time between 0 and the longest wait.
-func atMost(d time.Duration) time.Duration { return min(max(d, 0), longestWait) }
+// seconds makes a duration of them, if it is a sane one.
+func seconds(s float64) (time.Duration, bool) {
+	return sane(time.Duration(math.Min(s, 2*longestWait.Seconds()) * float64(time.Second)))
+}
 
-// longestWait can be added to without an overflow.
-const longestWait = 365 * 24 * time.Hour
+// longestWait is what an endpoint can mean: no provider's limit has a longer
+// period than a month.
+const longestWait = 31 * 24 * time.Hour
+
+// sane passes on what an endpoint can mean.
+func sane(d time.Duration) (time.Duration, bool) {
+	if d < 0 || d > longestWait {
+		return 0, false
+	}
+	return d, true
+}

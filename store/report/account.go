@@ -44,7 +44,7 @@ func accountHead(w io.Writer, c *call.Call, s Style) {
 	outcome := s.paintOutcome(c, outcomeText(c))
 	status := ""
 	if c.Status != 0 {
-		status = fmt.Sprint("HTTP ", c.Status)
+		status = "HTTP " + statusText(c.Outcome, c.Status)
 	}
 	line(purposeNoun(c)+" "+SpanText(c), "seen by the "+sideText(c.Side), startText(c), outcome, status)
 	line(labelled("scenario", c.Scenario, paren(c.ScenarioFrom)), labelled("run", c.Run, ""),

@@ -60,13 +60,14 @@ func wrap(text string, columns int) []string {
 type kind struct {
 	outcome  call.Outcome
 	status   int
+	refusal  string // of weir's own
 	impaired bool
 }
 
 func (k kind) String() string {
 	text := "✗ " + string(k.outcome)
 	if k.status != 0 {
-		text += fmt.Sprint(" ", k.status)
+		text += " " + statusText(k.outcome, k.status)
 	}
 	if k.impaired {
 		text += " " + impairedMark
@@ -91,7 +92,7 @@ const mostExplained = 5
 func (r *Report) explained() []explained {
 	var kinds []explained
 	for _, f := range r.Failures {
-		k := kind{f.Outcome, f.Status, f.Impaired}
+		k := kind{f.Outcome, f.Status, f.Refusal, f.Impaired}
 		i := slices.IndexFunc(kinds, func(e explained) bool { return e.kind == k })
 		if i < 0 {
 			i, kinds = len(kinds), append(kinds, explained{kind: k})

@@ -16,15 +16,11 @@ func listCells(c *call.Call) []string {
 	felt, ok := c.TTFTFelt()
 	tpot, tpotOK := c.TPOT()
 	total, done := c.Duration()
-	status := absent
-	if c.Status != 0 {
-		status = fmt.Sprint(c.Status)
-	}
 	started := absent
 	if c.Arrived.Reached() {
 		started = c.Arrived.Time().Local().Format("01-02 15:04:05.000")
 	}
-	return []string{SpanText(c), started, string(c.Side), named(c.Scenario), modelText(c), outcomeText(c), status,
+	return []string{SpanText(c), started, string(c.Side), named(c.Scenario), modelText(c), outcomeText(c), statusText(c.Outcome, c.Status),
 		duration(felt, ok), duration(tpot, tpotOK), known(c.Usage.Input.N, c.Usage.Input.Known),
 		known(c.Usage.Output.N, c.Usage.Output.Known), duration(total, done)}
 }

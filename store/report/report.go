@@ -161,16 +161,17 @@ type Account struct {
 type Failure struct {
 	Group   []string     `json:"group"`
 	Outcome call.Outcome `json:"outcome"`
-	Status  int          `json:"status"` // HTTP; 0 when none came
+	Status  int          `json:"status"` // HTTP; 0 when none came; weir's own where Outcome is Refused
 	Calls   int          `json:"calls"`
 
 	Impaired bool `json:"impaired,omitempty"` // the calls were made worse on purpose
 
 	// Of calls that weir's shaper refused: the lane, the limit of it that they
-	// waited for, and how long they would have had to wait. Empty and absent
-	// for all others.
+	// waited for, why they were refused, and how long they would have had to
+	// wait. Empty and absent for all others.
 	Lane          string `json:"lane"`
 	Limit         string `json:"limit"`
+	Refusal       string `json:"refusal"` // "full queue", "hopeless wait", "deadline"
 	WouldWait     Num    `json:"would_wait_mean_ms"`
 	WouldWaitMost Num    `json:"would_wait_max_ms"`
 

@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	"weir/store/call"
@@ -90,16 +91,28 @@ func (r *Report) resent() string {
 	return fmt.Sprintf("the endpoint refused %s, after which weir sent %s again", count(s.Refusals, "attempt"), sent)
 }
 
-// bound is what is known of calls that weir's shaper refused: the lane, and
-// the limit of it that they waited for.
-type bound struct{ lane, limit string }
+// statusText is the HTTP status that a caller got. Where weir gave it in the
+// endpoint's place, which was not asked, it says so.
+func statusText(o call.Outcome, status int) string {
+	switch {
+	case status == 0:
+		return absent
+	case o == call.Refused:
+		return strconv.Itoa(status) + " weir"
+	}
+	return strconv.Itoa(status)
+}
+
+// bound is what is known of calls that weir's shaper refused: the lane, the
+// limit of it that they waited for, and why they were refused.
+type bound struct{ lane, limit, refusal string }
 
 // boundOf is empty for a call that was not refused by a lane.
 func boundOf(c *call.Call) bound {
 	if c.Outcome != call.Refused {
 		return bound{}
 	}
-	return bound{c.Lane, c.LaneLimit}
+	return bound{c.Lane, c.LaneLimit, c.LaneRefusal}
 }
 
 // waits gather how long refused calls would have waited.
@@ -123,8 +136,8 @@ func (w *waits) mean() Num {
 
 func (w *waits) most() Num { return msIf(w.longest, w.n > 0) }
 
-// laneText says by which lane and limit calls were refused, and how long they
-// would have waited; empty where no lane refused.
+// laneText says why and by which lane calls were refused, what they waited for,
+// and how long they would have; empty where no lane refused.
 func (f *Failure) laneText() string {
 	if f.Lane == "" {
 		return ""
@@ -132,6 +145,9 @@ func (f *Failure) laneText() string {
 	text := "lane " + plain(f.Lane)
 	if f.Limit != "" {
 		text += ": " + plain(f.Limit)
+	}
+	if f.Refusal != "" {
+		text = plain(f.Refusal) + ", " + text
 	}
 	if f.WouldWait.Known {
 		text += fmt.Sprintf("; would have waited %s, at most %s", ms(f.WouldWait), ms(f.WouldWaitMost))

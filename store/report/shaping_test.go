@@ -42,12 +42,13 @@ func sentAgain(c *call.Call) *call.Call {
 
 // laneRefused is a call that a lane did not let go.
 func laneRefused(scenario, limit string, wait time.Duration) *call.Call {
-	why := "its queue is full"
+	why, refusal := "its queue is full", "full queue"
 	if wait > 0 {
+		refusal = "hopeless wait"
 		why = "it would have to wait for " + wait.String() + ", and may for 1s"
 	}
 	c := failedCall(scenario, call.Refused, 429, "refused: lane scenario="+scenario+": "+why+"; try again in 3s")
-	c.Lane, c.LaneLimit, c.RetryAfter, c.ExpectedWait = "scenario="+scenario, limit, 3*time.Second, wait
+	c.Lane, c.LaneLimit, c.LaneRefusal, c.RetryAfter, c.ExpectedWait = "scenario="+scenario, limit, refusal, 3*time.Second, wait
 	c.Admitted, c.Connected, c.Sent, c.Headers, c.FirstByte, c.FirstEvent = 0, 0, 0, 0, call.Mark{}, call.Mark{}
 	return c
 }
@@ -57,7 +58,7 @@ func shaped(t *testing.T) *Report {
 	t.Helper()
 	return summary(t, Options{}, stored(
 		queuedFor(seen("rag", 600), 200), queuedFor(seen("rag", 500), 300), sentAgain(queuedFor(seen("rag", 500), 100)), seen("chat", 400),
-		laneRefused("rag", "requests", 2*time.Second), laneRefused("rag", "requests", 5*time.Second), laneRefused("rag", "in flight", 0),
+		laneRefused("rag", "requests", 2*time.Second), laneRefused("rag", "requests", 5*time.Second), laneRefused("rag", "in flight", 0), laneRefused("rag", "requests", 0),
 		failedCall("chat", call.RateLimited, 429, "slow down"))...)
 }
 
@@ -174,17 +175,19 @@ func TestRefusalsAreToldByLaneAndLimit(t *testing.T) {
 	type line struct {
 		Outcome     call.Outcome
 		Lane, Limit string
+		Refusal     string
 		Calls       int
 		Mean, Most  Num
 	}
 	var lines []line
 	for _, f := range got {
-		lines = append(lines, line{f.Outcome, f.Lane, f.Limit, f.Calls, f.WouldWait, f.WouldWaitMost})
+		lines = append(lines, line{f.Outcome, f.Lane, f.Limit, f.Refusal, f.Calls, f.WouldWait, f.WouldWaitMost})
 	}
 	want := []line{
-		{call.RateLimited, "", "", 1, Num{}, Num{}},
-		{call.Refused, "scenario=rag", "requests", 2, N(3500), N(5000)},
-		{call.Refused, "scenario=rag", "in flight", 1, Num{}, Num{}},
+		{call.RateLimited, "", "", "", 1, Num{}, Num{}},
+		{call.Refused, "scenario=rag", "requests", "hopeless wait", 2, N(3500), N(5000)},
+		{call.Refused, "scenario=rag", "in flight", "full queue", 1, Num{}, Num{}},
+		{call.Refused, "scenario=rag", "requests", "full queue", 1, Num{}, Num{}},
 	}
 	if diff := cmp.Diff(want, lines); diff != "" {
 		t.Error(diff)

@@ -126,7 +126,7 @@ func (t *tally) fail(key string, values []string, p pair) {
 	f := t.failures[k]
 	if f == nil {
 		f = &failures{
-			Failure:   Failure{Group: values, Impaired: p.impaired(), Outcome: k.outcome, Status: k.status, Lane: k.lane, Limit: k.limit, Messages: []string{}},
+			Failure:   Failure{Group: values, Impaired: p.impaired(), Outcome: k.outcome, Status: k.status, Lane: k.lane, Limit: k.limit, Refusal: k.refusal, Messages: []string{}},
 			explained: map[string]*explanation{},
 		}
 		t.failures[k] = f
@@ -196,7 +196,7 @@ func (t *tally) close(order []string) {
 		if a.Calls != b.Calls {
 			return b.Calls - a.Calls
 		}
-		return strings.Compare(fmt.Sprint(a.Outcome, a.Status, a.Lane, a.Limit), fmt.Sprint(b.Outcome, b.Status, b.Lane, b.Limit))
+		return strings.Compare(fmt.Sprint(a.Outcome, a.Status, a.Lane, a.Limit, a.Refusal), fmt.Sprint(b.Outcome, b.Status, b.Lane, b.Limit, b.Refusal))
 	})
 }
 

@@ -328,11 +328,7 @@ func (r *Report) failureTable(columns int) *table {
 	used := 0
 	for _, f := range r.Failures {
 		cells := r.groupCells(Row{Group: f.Group})
-		status := absent
-		if f.Status != 0 {
-			status = strconv.Itoa(f.Status)
-		}
-		cells = append(cells, "✗ "+string(f.Outcome), status, strconv.Itoa(f.Calls), absent)
+		cells = append(cells, "✗ "+string(f.Outcome), statusText(f.Outcome, f.Status), strconv.Itoa(f.Calls), absent)
 		said := f.Messages
 		if lane := f.laneText(); lane != "" {
 			said = []string{lane} // its messages differ only by how long to wait
