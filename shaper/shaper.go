@@ -83,6 +83,20 @@ func (s *Shaper) Admit(ctx context.Context, a Ask) (*Permit, error) {
 func (s *Shaper) enter(ctx context.Context, p *Permit, first bool) error {
 	s.mu.Lock()
 	now := s.now()
+	w, refusal := s.join(p, now, first)
+	s.mu.Unlock()
+	switch {
+	case refusal != nil:
+		return refusal
+	case w == nil:
+		return nil
+	}
+	return s.wait(ctx, w, w.deadline-now)
+}
+
+// join has a permit admitted, or gives what waits for it, or says why that is in
+// vain.
+func (s *Shaper) join(p *Permit, now time.Duration, first bool) (*waiter, *Refusal) {
 	ln := s.line(&p.ask, now)
 	p.line = ln
 	if !first {
@@ -93,15 +107,13 @@ func (s *Shaper) enter(ctx context.Context, p *Permit, first bool) error {
 	blocked := s.blocked(ln.path, now)
 	if blocked == nil {
 		s.admit(p, now, now)
-		s.mu.Unlock()
-		return nil
+		return nil, nil
 	}
 	deadline := p.arrived + ln.wait
 	if p.ask.Patient {
 		deadline = now + farAway
 	} else if refusal := s.hopeless(ln, now, deadline, first); refusal != nil {
-		s.mu.Unlock()
-		return refusal
+		return nil, refusal
 	}
 	w := s.park(p, blocked, now, first)
 	w.deadline = deadline
@@ -110,8 +122,7 @@ func (s *Shaper) enter(ctx context.Context, p *Permit, first bool) error {
 	if now >= s.weedAt {
 		s.weed(now)
 	}
-	s.mu.Unlock()
-	return s.wait(ctx, w, deadline-now)
+	return w, nil
 }
 
 // wait waits for what is decided of a waiter.
