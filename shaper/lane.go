@@ -28,6 +28,7 @@ type lane struct {
 	keeps *line // that a place is kept for, or that has the next one
 	kept  int   // 1: it is kept already
 
+	lines   int // that pass it, of those that are remembered
 	queue   queue
 	waiting [Low]int // calls of each class that have to pass it, wherever they stand
 	demand  float64  // tokens that they will reserve

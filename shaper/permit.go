@@ -109,7 +109,7 @@ func (s *Shaper) hold(l *lane, p *Permit, a Answer, refused bool, now time.Durat
 		before := max(l.hold.until, now)
 		l.hold.add(now, now+wait+time.Duration(s.Random()*float64(jitter(wait))), a.Why)
 		if l.waiters() > 0 && l.hold.until-before >= weedEvery {
-			s.weed(now)
+			s.look(now)
 		}
 	}
 }

@@ -10,25 +10,20 @@ import (
 type waiter struct {
 	permit     *Permit // that it will have
 	ready      chan struct{}
-	admitted   bool
 	refusal    *Refusal // that ended its wait
 	deadline   time.Duration
 	entered    time.Duration
 	heldBefore time.Duration // for which its endpoint had been held when it came
 
-	line       *line
-	prev, next *waiter
+	prev, next *waiter // in its line
+	index      int     // in the shaper's waiters
 }
 
 // line is the calls that are alike in all by which lanes are chosen: a session's
 // calls to a model. They go in the order in which they came.
 type line struct {
-	key   lineKey
-	path  []*lane // in the order of the rules, and the endpoint's last
-	class Priority
-	share float64 // of its scenario
-	wait  time.Duration
-	tries int // retries of a refused call
+	key lineKey
+	route
 	known *estimate
 
 	first, last *waiter
@@ -40,10 +35,19 @@ type line struct {
 	index       int     // in session.lines
 }
 
+// route is how a line's calls are let pass.
+type route struct {
+	path  []*lane // in the order of the rules, and the endpoint's last
+	class Priority
+	share float64 // of its scenario
+	wait  time.Duration
+	tries int // retries of a refused call
+}
+
 type lineKey struct{ scenario, upstream, model, key, session string }
 
 func (ln *line) push(w *waiter) {
-	w.line, w.prev, w.next = ln, ln.last, nil
+	w.prev, w.next = ln.last, nil
 	if ln.last == nil {
 		ln.first = w
 	} else {
@@ -54,7 +58,7 @@ func (ln *line) push(w *waiter) {
 }
 
 func (ln *line) pushFirst(w *waiter) {
-	w.line, w.prev, w.next = ln, nil, ln.first
+	w.prev, w.next = nil, ln.first
 	if ln.first == nil {
 		ln.last = w
 	} else {
@@ -77,6 +81,16 @@ func (ln *line) remove(w *waiter) {
 	}
 	w.prev, w.next = nil, nil
 	ln.n--
+}
+
+// expects takes down in the lanes of a line that so many more calls like this one
+// wait to pass them.
+func (ln *line) expects(r *reservation, a *Ask, n int) {
+	tokens := r.inputCost(a.CachedWeight) + r.output
+	for _, l := range ln.path {
+		l.waiting[ln.class-1] += n
+		l.demand = max(l.demand+float64(n)*tokens, 0)
+	}
 }
 
 // held is for how long the line's endpoint has been held so far.
@@ -121,7 +135,7 @@ type party struct {
 	one     [1]*line // what lines holds, as a rule
 }
 
-// member finds a member, or makes it.
+// member finds a member, or makes it, and gives it a share.
 func (p *party) member(name string, share float64) *party {
 	m := p.named[name]
 	if m == nil {
@@ -134,6 +148,9 @@ func (p *party) member(name string, share float64) *party {
 		*m = party{name: name, of: p, index: -1}
 		m.lines = m.one[:0]
 		p.named[name] = m
+	}
+	if m.index >= 0 {
+		p.shares += share - m.share
 	}
 	m.share = share
 	return m
@@ -236,6 +253,21 @@ func (q *queue) moved(ln *line) {
 	heap.Fix(&ln.session.lines, ln.index)
 	for p := ln.session; p.of != nil; p = p.of {
 		p.fix()
+	}
+}
+
+// scale changes the unit in which service is counted. The order stays.
+func (q *queue) scale(by float64) {
+	for i := range q.classes {
+		class := &q.classes[i]
+		for _, scenario := range class.named {
+			for _, session := range scenario.named {
+				session.service = scenario.now + (session.service-scenario.now)*by
+			}
+			heap.Init(&scenario.members) // tags that almost were alike are so now
+			scenario.service = class.now + (scenario.service-class.now)*by
+		}
+		heap.Init(&class.members)
 	}
 }
 
