@@ -8,7 +8,6 @@ import (
 	"context"
 	"math/rand/v2"
 	"slices"
-	"sync"
 	"time"
 )
 
@@ -38,7 +37,7 @@ type Shaper struct {
 	// the endpoint said; nil is chance.
 	Random func() float64
 
-	mu      sync.Mutex
+	mu      lock
 	base    time.Time // by which time is counted
 	rules   []Rule
 	lanes   map[laneKey]*lane

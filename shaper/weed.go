@@ -3,7 +3,6 @@ package shaper
 import (
 	"cmp"
 	"fmt"
-	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -16,8 +15,8 @@ const weedEvery = time.Second
 // atATime is how many waiters are looked at without a pause for those who want
 // to be admitted meanwhile; one that is refused is as much work as so many.
 const (
-	atATime     = 32
-	refusalWork = 8
+	atATime     = 16
+	refusalWork = 4
 )
 
 // look has the waiters looked at that wait in vain by now. It does not wait for
@@ -36,21 +35,17 @@ func (s *Shaper) look(now time.Duration) {
 // endpoint's word holds them, a limit has fallen, or others go before them.
 func (s *Shaper) weed() {
 	for again := true; again; {
-		s.mu.Lock()
-		n := len(s.waiters)
-		s.mu.Unlock()
-		all := make([]turn, 0, n)
-		s.walk(func(w *waiter) { all = append(all, newTurn(w)) })
-		queues := map[*lane][]turn{}
-		for _, t := range all {
-			queues[t.at] = append(queues[t.at], t)
+		turns := s.turns()
+		queues := map[*lane][]int{}
+		for i := range turns {
+			queues[turns[i].at] = append(queues[turns[i].at], i)
 		}
-		for l, turns := range queues {
-			queues[l] = inOrder(turns)
+		for l, queue := range queues {
+			queues[l] = inOrder(turns, queue)
 		}
 		s.mu.Lock()
-		for l, turns := range queues {
-			s.refuseVain(l, turns)
+		for l, queue := range queues {
+			s.refuseVain(l, turns, queue)
 		}
 		again, s.weedAgain = s.weedAgain, false
 		s.weeding = again
@@ -67,25 +62,18 @@ func (s *Shaper) walk(show func(*waiter)) {
 	for i := len(s.waiters) - 1; i >= 0; i = min(i, len(s.waiters)) - 1 {
 		show(s.waiters[i])
 		if i%atATime == 0 {
-			s.pause()
+			s.mu.pause()
 		}
 	}
 }
 
-// pause lets others have the lock.
-func (s *Shaper) pause() {
-	s.mu.Unlock()
-	runtime.Gosched()
-	s.mu.Lock()
-}
-
-// refuseVain refuses those of a lane's waiters, who are in the order in which
-// they go, that wait in vain.
-func (s *Shaper) refuseVain(l *lane, turns []turn) {
+// refuseVain refuses those of a lane's waiters, whose turns are in the order in
+// which they go, that wait in vain.
+func (s *Shaper) refuseVain(l *lane, turns []turn, order []int) {
 	stay, work := 0, 0
 	now := s.now()
-	for _, t := range turns {
-		w := t.w
+	for _, i := range order {
+		w := turns[i].w
 		if w.permit.waits != w {
 			continue // it has gone meanwhile
 		}
@@ -97,7 +85,7 @@ func (s *Shaper) refuseVain(l *lane, turns []turn) {
 		}
 		if work++; work >= atATime {
 			work = 0
-			s.pause()
+			s.mu.pause()
 			now = s.now()
 		}
 	}
@@ -154,7 +142,7 @@ func (l *lane) pressed(class Priority, wait, now time.Duration) time.Duration {
 	return longest
 }
 
-// turn is a waiter's place in a queue, by what it was when it was looked at.
+// turn is a waiter's place in a queue, by how things stood when it was looked at.
 type turn struct {
 	w                 *waiter
 	at                *lane
@@ -167,43 +155,62 @@ type turn struct {
 	tag               float64
 }
 
-func newTurn(w *waiter) turn {
-	p := w.permit
-	at, session := p.line.at, p.line.session
-	return turn{
-		w: w, at: at, seq: p.seq, class: p.line.class,
-		scenario: session.of.name, session: session.name,
-		served: session.service, hadServed: session.of.service, share: session.of.share,
-		cost: at.cost(p.reserved, p.ask.CachedWeight),
-	}
+// turns are those of all who wait.
+func (s *Shaper) turns() []turn {
+	s.mu.Lock()
+	n := len(s.waiters)
+	s.mu.Unlock()
+	turns := make([]turn, 0, n)
+	s.walk(func(w *waiter) {
+		p := w.permit
+		at, session := p.line.at, p.line.session
+		turns = append(turns, turn{
+			w: w, at: at, seq: p.seq, class: p.line.class,
+			scenario: session.of.name, session: session.name,
+			served: session.service, hadServed: session.of.service, share: session.of.share,
+			cost: at.cost(p.reserved, p.ask.CachedWeight),
+		})
+	})
+	return turns
 }
 
 // inOrder puts the turns of a lane's waiters into the order in which they would
-// go if nobody else came.
-func inOrder(turns []turn) []turn {
-	slices.SortFunc(turns, func(a, b turn) int {
-		return cmp.Or(cmp.Compare(a.class, b.class), strings.Compare(a.scenario, b.scenario), strings.Compare(a.session, b.session), cmp.Compare(a.seq, b.seq))
-	})
-	turns = slices.CompactFunc(turns, func(a, b turn) bool { return a.w == b.w })
-	for i := range turns {
-		t := &turns[i]
-		t.tag = t.served
-		if i > 0 && t.class == turns[i-1].class && t.scenario == turns[i-1].scenario && t.session == turns[i-1].session {
-			t.tag = turns[i-1].tag + turns[i-1].cost
+// go if nobody else came: a session's one after the other, then the sessions of
+// a scenario by their tags, then the scenarios of a class.
+func inOrder(turns []turn, order []int) []int {
+	byScenario := func(a, b *turn) int {
+		return cmp.Or(cmp.Compare(a.class, b.class), strings.Compare(a.scenario, b.scenario))
+	}
+	bySession := func(a, b *turn) int { return cmp.Or(byScenario(a, b), strings.Compare(a.session, b.session)) }
+	byTag := func(a, b *turn) int { return cmp.Or(cmp.Compare(a.tag, b.tag), cmp.Compare(a.seq, b.seq)) }
+	sort := func(by ...func(a, b *turn) int) {
+		slices.SortFunc(order, func(i, j int) int {
+			for _, by := range by {
+				if c := by(&turns[i], &turns[j]); c != 0 {
+					return c
+				}
+			}
+			return 0
+		})
+	}
+	// One after the other begins where the party's tag is.
+	follow := func(same func(a, b *turn) int, start func(*turn) float64, cost func(*turn) float64) {
+		for k, i := range order {
+			t := &turns[i]
+			t.tag = start(t)
+			if k == 0 {
+				continue
+			}
+			if before := &turns[order[k-1]]; same(before, t) == 0 {
+				t.tag = before.tag + cost(before)
+			}
 		}
 	}
-	slices.SortFunc(turns, func(a, b turn) int {
-		return cmp.Or(cmp.Compare(a.class, b.class), strings.Compare(a.scenario, b.scenario), cmp.Compare(a.tag, b.tag), cmp.Compare(a.seq, b.seq))
-	})
-	for i := range turns {
-		t := &turns[i]
-		t.tag = t.hadServed
-		if i > 0 && t.class == turns[i-1].class && t.scenario == turns[i-1].scenario {
-			t.tag = turns[i-1].tag + turns[i-1].cost/turns[i-1].share
-		}
-	}
-	slices.SortFunc(turns, func(a, b turn) int {
-		return cmp.Or(cmp.Compare(a.class, b.class), cmp.Compare(a.tag, b.tag), cmp.Compare(a.seq, b.seq))
-	})
-	return turns
+	sort(bySession, byTag)
+	order = slices.CompactFunc(order, func(i, j int) bool { return turns[i].w == turns[j].w })
+	follow(bySession, func(t *turn) float64 { return t.served }, func(t *turn) float64 { return t.cost })
+	sort(byScenario, byTag)
+	follow(byScenario, func(t *turn) float64 { return t.hadServed }, func(t *turn) float64 { return t.cost / t.share })
+	sort(func(a, b *turn) int { return cmp.Compare(a.class, b.class) }, byTag)
+	return order
 }
