@@ -289,7 +289,7 @@ func (s *Shaper) lane(name string, rule int, now time.Duration) *lane {
 	}
 	l := s.lanes[key]
 	if l == nil {
-		l = &lane{name: name, rule: rule, selector: key.selector, endpoint: rule == len(s.rules)}
+		l = &lane{name: name, rule: rule, selector: key.selector, endpoint: rule == len(s.rules), rate: meter{from: now}}
 		if !l.endpoint {
 			l.each = s.rules[rule].Select.each()
 			l.configure(s.rules[rule].Limit, now)

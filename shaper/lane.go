@@ -204,6 +204,7 @@ func (a *average) add(v float64) {
 
 // meter counts what happened in the last seconds.
 type meter struct {
+	from   time.Duration // when it began
 	counts [meterSeconds]int32
 	second int64 // the last one counted
 }
@@ -226,11 +227,18 @@ func (m *meter) add(now time.Duration) {
 	m.counts[m.second%meterSeconds]++
 }
 
+// age is for how long it has counted.
+func (m *meter) age(now time.Duration) time.Duration { return now - m.from }
+
+// perSecond is the rate of the last seconds, or since it began; in its first
+// second, what has come so far.
 func (m *meter) perSecond(now time.Duration) float64 {
 	m.move(now)
 	sum := int32(0)
 	for _, n := range m.counts {
 		sum += n
 	}
-	return float64(sum) / meterSeconds
+	// The second under way is not over.
+	counted := now - time.Duration(m.second-meterSeconds+1)*time.Second
+	return float64(sum) / max(min(counted, m.age(now)), time.Second).Seconds()
 }
