@@ -152,7 +152,7 @@ func (s *Shaper) change(l *lane, limit Limit, now time.Duration) {
 // the queue of one of them it stays there; else it says false, and the line
 // stands in none.
 func (s *Shaper) redirect(ln *line, now time.Duration) bool {
-	was, to := ln.route, s.route(&ln.first.permit.ask, now)
+	was, to := ln.route, s.wayOf(&ln.first.permit.ask, now)
 	if slices.Equal(was.path, to.path) && was.class == to.class {
 		ln.route = to
 		ln.session.of.of.member(ln.key.scenario, ln.share)
@@ -218,7 +218,7 @@ func (s *Shaper) adopt(now time.Duration) {
 				continue
 			}
 			l.inFlight++
-			p.took = append(p.took, taken{lane: l, era: l.adapt.era})
+			p.took = append(p.took, taken{lane: l, era: int32(l.adapt.era)})
 		}
 		for _, t := range had {
 			if !slices.Contains(p.line.path, t.lane) {
@@ -228,9 +228,11 @@ func (s *Shaper) adopt(now time.Duration) {
 	}
 }
 
-// route finds the way of the calls that are like this one.
-func (s *Shaper) route(a *Ask, now time.Duration) route {
+// wayOf finds the way of the calls that are like this one.
+func (s *Shaper) wayOf(a *Ask, now time.Duration) *route {
 	var to route
+	var few [4]*lane
+	to.path = few[:0]
 	hold := true
 	for i := range s.rules {
 		r := &s.rules[i]
@@ -263,7 +265,12 @@ func (s *Shaper) route(a *Ask, now time.Duration) route {
 	if to.wait == 0 {
 		to.wait = defaultWait
 	}
-	return to
+	if s.last == nil || !s.last.same(&to) {
+		kept := to
+		kept.path = slices.Clone(to.path)
+		s.last = &kept
+	}
+	return s.last
 }
 
 // guess finds what is known of the use of calls like this one.
@@ -290,6 +297,7 @@ func (s *Shaper) lane(name string, rule int, now time.Duration) *lane {
 	l := s.lanes[key]
 	if l == nil {
 		l = &lane{name: name, rule: rule, selector: key.selector, endpoint: rule == len(s.rules), rate: meter{from: now}}
+		l.queue.begin()
 		if !l.endpoint {
 			l.each = s.rules[rule].Select.each()
 			l.configure(s.rules[rule].Limit, now)

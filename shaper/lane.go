@@ -106,7 +106,7 @@ func (l *lane) closed(now time.Duration) (limit string, until time.Duration) {
 type taken struct {
 	lane          *lane
 	input, output float64 // tokens
-	era           int     // of the adapter
+	era           int32   // of the adapter
 	accepted      bool    // the adapter knows that the endpoint took the call
 }
 
@@ -125,7 +125,7 @@ func (l *lane) take(now time.Duration, reserved reservation, weight float64) tak
 	l.inFlight++
 	l.admitted++
 	l.rate.add(now)
-	t.era = l.adapt.era
+	t.era = int32(l.adapt.era)
 	return t
 }
 

@@ -5,6 +5,7 @@
 package shaper
 
 import (
+	"container/heap"
 	"context"
 	"math/rand/v2"
 	"slices"
@@ -43,10 +44,15 @@ type Shaper struct {
 	lanes   map[laneKey]*lane
 	lines   map[lineKey]*line
 	waiters []*waiter // in no order
+	last    *route    // that was found
 	guesses map[[2]string]*estimate
 	live    Permit // head of the ring of permits that are held
 	seq     uint64
 	opened  []*lane // whose queues are to be looked at
+
+	deadlines deadlines
+	watcher   *time.Timer
+	watched   time.Duration // when the watcher fires; 0: it does not
 
 	weedAt    time.Duration // from when waiters are looked at again
 	weeding   bool          // they are looked at now
@@ -92,7 +98,7 @@ func (s *Shaper) enter(ctx context.Context, p *Permit, first bool) error {
 	case w == nil:
 		return nil
 	}
-	return s.wait(ctx, w, now)
+	return s.wait(ctx, w)
 }
 
 // join has a permit admitted, or gives what waits for it, or says why that is in
@@ -116,8 +122,7 @@ func (s *Shaper) join(p *Permit, now time.Duration, first bool) (*waiter, *Refus
 	} else if refusal := s.hopeless(ln, now, deadline, first); refusal != nil {
 		return nil, refusal
 	}
-	w := s.park(p, blocked, now, first)
-	w.deadline = deadline
+	w := s.park(p, blocked, now, deadline, first)
 	s.open(ln.at)
 	s.run(now)
 	if now >= s.weedAt {
@@ -127,9 +132,7 @@ func (s *Shaper) join(p *Permit, now time.Duration, first bool) (*waiter, *Refus
 }
 
 // wait waits for what is decided of a waiter.
-func (s *Shaper) wait(ctx context.Context, w *waiter, now time.Duration) error {
-	timer := time.AfterFunc(w.deadline-now, func() { s.expire(w) })
-	defer timer.Stop()
+func (s *Shaper) wait(ctx context.Context, w *waiter) error {
 	select {
 	case <-w.ready:
 		if w.refusal != nil {
@@ -140,7 +143,7 @@ func (s *Shaper) wait(ctx context.Context, w *waiter, now time.Duration) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	now = s.now()
+	now := s.now()
 	p := w.permit
 	switch {
 	case w.refusal != nil:
@@ -161,27 +164,13 @@ func (s *Shaper) wait(ctx context.Context, w *waiter, now time.Duration) error {
 	return &Departure{Account: p.account, Err: ctx.Err()}
 }
 
-// expire refuses a waiter whose time is up.
-func (s *Shaper) expire(w *waiter) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	p := w.permit
-	if p.waits != w {
-		return // both at once
-	}
-	now, at := s.now(), p.line.at
-	r := s.refuse(p.line, at, at.full, "the call has waited as long as it may", now, 0)
-	r.Account = s.account(p, at, now)
-	s.turnAway(w, r, now)
-}
-
 // line finds the line of a call.
 func (s *Shaper) line(a *Ask, now time.Duration) *line {
 	key := lineKey{a.Scenario, a.Upstream, a.Model, a.Key, a.Session}
 	ln := s.lines[key]
 	if ln == nil {
 		s.tidy(now)
-		ln = &line{key: key, route: s.route(a, now), known: s.guess(a)}
+		ln = &line{key: key, route: s.wayOf(a, now), known: s.guess(a)}
 		for _, l := range ln.path {
 			l.lines++
 		}
@@ -235,9 +224,9 @@ func (s *Shaper) admit(p *Permit, now, wanted time.Duration) {
 
 // park puts a permit that cannot be had yet into its line, and the line into
 // the queue of the lane that it cannot pass.
-func (s *Shaper) park(p *Permit, at *lane, now time.Duration, first bool) *waiter {
+func (s *Shaper) park(p *Permit, at *lane, now, deadline time.Duration, first bool) *waiter {
 	ln := p.line
-	w := &waiter{permit: p, ready: make(chan struct{}), entered: now}
+	w := &waiter{permit: p, ready: make(chan struct{}), deadline: deadline, entered: now}
 	w.heldBefore = ln.held(now)
 	p.reserved = ln.known.reserve(&p.ask)
 	ln.expects(&p.reserved, &p.ask, 1)
@@ -261,6 +250,8 @@ func (s *Shaper) park(p *Permit, at *lane, now time.Duration, first bool) *waite
 	p.waits = w
 	w.index = len(s.waiters)
 	s.waiters = append(s.waiters, w)
+	heap.Push(&s.deadlines, w)
+	s.watch(now)
 	return w
 }
 
@@ -286,6 +277,7 @@ func (s *Shaper) unpark(w *waiter) {
 	s.waiters[w.index].index = w.index
 	s.waiters[last] = nil
 	s.waiters = s.waiters[:last]
+	heap.Remove(&s.deadlines, w.due)
 }
 
 // drop takes a waiter out that will not be admitted.
