@@ -12,8 +12,8 @@ import (
 
 // waitFor has n calls wait behind a lane that nobody passes, each of a session
 // of its own, and gives what ends them.
-func waitFor(b *testing.B, s *Shaper, n int) (end func()) {
-	b.Helper()
+func waitFor(tb testing.TB, s *Shaper, n int) (end func()) {
+	tb.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	var all sync.WaitGroup
 	for i := range n {
@@ -144,23 +144,45 @@ func BenchmarkLeave(b *testing.B) {
 	}
 }
 
-// BenchmarkWaiters is the memory of ten thousand calls that wait, each in its
-// goroutine; the goroutines' stacks are told apart, for who has calls has those
-// anyway.
+// waitersTake is the memory of calls that wait, each in its goroutine. What the
+// goroutines take by themselves is not in the heap's, for who has calls has those
+// anyway: their stacks are told apart, and the rest of them is there before.
+func waitersTake(tb testing.TB, n int) (heap, stacks float64) {
+	tb.Helper()
+	var there, over sync.WaitGroup
+	leave := make(chan struct{})
+	there.Add(n)
+	for range n {
+		over.Go(func() { there.Done(); <-leave })
+	}
+	there.Wait()
+	close(leave)
+	over.Wait()
+	s := newShaper(tb, "concurrency=1 queue=1000000 wait=10h")
+	admit(tb, s, Ask{})
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	end := waitFor(tb, s, n)
+	defer end()
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	return float64(after.HeapAlloc) - float64(before.HeapAlloc), float64(after.StackInuse) - float64(before.StackInuse)
+}
+
+// BenchmarkWaiters is the memory of ten thousand calls that wait.
 func BenchmarkWaiters(b *testing.B) {
+	const n = 10_000
 	for b.Loop() {
-		s := newShaper(b, "concurrency=1 queue=1000000 wait=10h")
-		if _, err := s.Admit(b.Context(), Ask{}); err != nil {
-			b.Fatal(err)
-		}
-		var before, after runtime.MemStats
-		runtime.GC()
-		runtime.ReadMemStats(&before)
-		end := waitFor(b, s, 10_000)
-		runtime.GC()
-		runtime.ReadMemStats(&after)
-		b.ReportMetric(float64(after.HeapAlloc-before.HeapAlloc)/1e6, "MB-heap")
-		b.ReportMetric(float64(after.StackInuse-before.StackInuse)/1e6, "MB-stacks")
-		end()
+		heap, stacks := waitersTake(b, n)
+		b.ReportMetric(heap/1e6, "MB-heap")
+		b.ReportMetric(heap/n, "B/waiter")
+		b.ReportMetric(stacks/1e6, "MB-stacks")
+	}
+}
+
+func TestTenThousandWaitersTakeLittle(t *testing.T) {
+	if heap, _ := waitersTake(t, 10_000); heap > 16e6 || heap < 5e6 {
+		t.Errorf("ten thousand waiters take %.1f MB, want 16 MB at most and something at all", heap/1e6)
 	}
 }
