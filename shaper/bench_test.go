@@ -186,3 +186,27 @@ func TestTenThousandWaitersTakeLittle(t *testing.T) {
 		t.Errorf("ten thousand waiters take %.1f MB, want 16 MB at most and something at all", heap/1e6)
 	}
 }
+
+// BenchmarkChange is what a change of the limits costs, for which ten thousand
+// waiters are looked at, and one that changes nothing.
+func BenchmarkChange(b *testing.B) {
+	for _, row := range []struct {
+		name  string
+		rules [2]string // in turns
+	}{
+		{"the rate of the lane", [2]string{"all rps=5", "all rps=6"}},
+		{"another lane's", [2]string{"model=other rps=5", "model=other rps=6"}},
+		{"nothing", [2]string{"all queue=1000000", "all queue=1000000"}},
+	} {
+		b.Run(row.name, func(b *testing.B) {
+			s, _ := parked(b, 10_000)
+			n := 0
+			for b.Loop() {
+				n++
+				if _, _, err := s.Change(row.rules[n%2]); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

@@ -75,7 +75,10 @@ func (s *Shaper) configure(rules []Rule) {
 	if slices.EqualFunc(s.rules, rules, Rule.same) {
 		return
 	}
-	s.rules = rules
+	s.rules, s.written = rules, nil
+	for _, r := range rules {
+		s.written = append(s.written, r.Select.String())
+	}
 	s.relimit(now)
 	var homeless []*line
 	for _, ln := range s.lines {
@@ -105,7 +108,7 @@ func (r Rule) same(other Rule) bool { return r.String() == other.String() }
 // takes those away that have no rule.
 func (s *Shaper) relimit(now time.Duration) {
 	for key, l := range s.lanes {
-		i := slices.IndexFunc(s.rules, func(r Rule) bool { return r.Select.String() == l.selector })
+		i := slices.Index(s.written, l.selector)
 		switch {
 		case i >= 0:
 			l.rule = i
@@ -123,7 +126,7 @@ func (s *Shaper) relimit(now time.Duration) {
 	}
 	for i := range s.rules {
 		if r := &s.rules[i]; !r.Select.each() {
-			s.lane(r.Select.String(), i, now)
+			s.lane(s.written[i], i, now)
 		}
 	}
 }
@@ -292,7 +295,7 @@ func (s *Shaper) guess(a *Ask) *estimate {
 func (s *Shaper) lane(name string, rule int, now time.Duration) *lane {
 	key := laneKey{name: name}
 	if rule < len(s.rules) {
-		key.selector = s.rules[rule].Select.String()
+		key.selector = s.written[rule]
 	}
 	l := s.lanes[key]
 	if l == nil {

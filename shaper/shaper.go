@@ -41,6 +41,7 @@ type Shaper struct {
 	mu      lock
 	base    time.Time // by which time is counted
 	rules   []Rule
+	written []string // their selectors
 	lanes   map[laneKey]*lane
 	lines   map[lineKey]*line
 	waiters []*waiter // in no order
