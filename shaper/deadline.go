@@ -51,5 +51,5 @@ func (s *Shaper) expire() {
 		}
 	}
 	s.watched = 0
-	s.watch(now)
+	s.watch(s.now())
 }
