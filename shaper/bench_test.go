@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -11,8 +12,8 @@ import (
 
 // waitFor has n calls wait behind a lane that nobody passes, each of a session
 // of its own, and gives what ends them.
-func waitFor(b *testing.B, s *Shaper, n int) (end func()) {
-	b.Helper()
+func waitFor(tb testing.TB, s *Shaper, n int) (end func()) {
+	tb.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	var all sync.WaitGroup
 	for i := range n {
@@ -71,43 +72,51 @@ func parked(b *testing.B, n int) (s *Shaper, held *Permit) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	for i := range n {
 		join(s, Ask{Scenario: fmt.Sprint("s", i%4), Session: fmt.Sprint(i), InputTokens: 1000})
 	}
 	return s, held
 }
 
-// join is the part of Admit that is done under the lock.
+// join is what Admit does until the call waits.
 func join(s *Shaper, a Ask) *waiter {
-	s.seq++
-	p := &Permit{s: s, ask: a, seq: s.seq}
-	now := s.now()
-	p.line, p.arrived = s.line(&p.ask, now), now
-	blocked := s.blocked(p.line.path, now)
-	if s.hopeless(p.line, now, now+p.line.wait, false) != nil {
-		panic("it may not wait")
+	p := &Permit{s: s, ask: a}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	w, refusal := s.join(p, s.now(), false)
+	if w == nil || refusal != nil {
+		panic("it does not wait")
 	}
-	w := s.park(p, blocked, now, false)
-	s.open(p.line.at)
-	s.run(now)
 	return w
 }
 
-// BenchmarkAdmitWaiting is what a call costs that goes through a queue of ten
-// thousand: it joins the queue, another one ends, and the best is admitted.
-func BenchmarkAdmitWaiting(b *testing.B) {
+// BenchmarkJoin is what a call costs that goes through a queue of ten thousand:
+// it joins the queue, another one ends, and the best is admitted. Once in so
+// many calls, as once a second, those are looked for who wait in vain. The
+// slowest of as many calls is told for the middle and for the best of such
+// rounds: a busy machine has a hand in the others.
+func BenchmarkJoin(b *testing.B) {
+	const round = 5000
 	for _, sessions := range []int{1, 100, 20_000} {
 		b.Run(fmt.Sprint(sessions, " sessions come"), func(b *testing.B) {
 			s, held := parked(b, 10_000)
 			lane := s.lanes[laneKey{all, all}]
 			b.ReportAllocs()
+			var slowest []time.Duration // by round
 			n := 0
 			for b.Loop() {
+				if n%round == 0 {
+					slowest = append(slowest, 0)
+					s.mu.Lock()
+					s.weedAt = 0
+					s.mu.Unlock()
+				}
 				n++
-				s.mu.Lock()
+				start := time.Now()
 				join(s, Ask{Scenario: "s1", Session: fmt.Sprint(n % sessions), InputTokens: 1000})
+				worst := &slowest[len(slowest)-1]
+				*worst = max(*worst, time.Since(start))
+				s.mu.Lock()
 				best := lane.queue.best().first.permit
 				s.giveBack(held, Settlement{Used: true}, s.now())
 				s.mu.Unlock()
@@ -116,6 +125,9 @@ func BenchmarkAdmitWaiting(b *testing.B) {
 				}
 				held = best
 			}
+			slices.Sort(slowest)
+			b.ReportMetric(float64(slowest[len(slowest)/2])/1e3, "µs-slowest")
+			b.ReportMetric(float64(slowest[0])/1e3, "µs-slowest-best-round")
 		})
 	}
 }
@@ -125,29 +137,76 @@ func BenchmarkAdmitWaiting(b *testing.B) {
 func BenchmarkLeave(b *testing.B) {
 	s, _ := parked(b, 10_000)
 	for b.Loop() {
+		w := join(s, Ask{Scenario: "s1", Session: "new"})
 		s.mu.Lock()
-		s.drop(join(s, Ask{Scenario: "s1", Session: "new"}), s.now())
+		s.drop(w, s.now())
 		s.mu.Unlock()
 	}
 }
 
-// BenchmarkWaiters is the memory of ten thousand calls that wait, each in its
-// goroutine; the goroutines' stacks are told apart, for who has calls has those
-// anyway.
+// waitersTake is the memory of calls that wait, each in its goroutine. What the
+// goroutines take by themselves is not in the heap's, for who has calls has those
+// anyway: their stacks are told apart, and the rest of them is there before.
+func waitersTake(tb testing.TB, n int) (heap, stacks float64) {
+	tb.Helper()
+	var there, over sync.WaitGroup
+	leave := make(chan struct{})
+	there.Add(n)
+	for range n {
+		over.Go(func() { there.Done(); <-leave })
+	}
+	there.Wait()
+	close(leave)
+	over.Wait()
+	s := newShaper(tb, "concurrency=1 queue=1000000 wait=10h")
+	admit(tb, s, Ask{})
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	end := waitFor(tb, s, n)
+	defer end()
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	return float64(after.HeapAlloc) - float64(before.HeapAlloc), float64(after.StackInuse) - float64(before.StackInuse)
+}
+
+// BenchmarkWaiters is the memory of ten thousand calls that wait.
 func BenchmarkWaiters(b *testing.B) {
+	const n = 10_000
 	for b.Loop() {
-		s := newShaper(b, "concurrency=1 queue=1000000 wait=10h")
-		if _, err := s.Admit(b.Context(), Ask{}); err != nil {
-			b.Fatal(err)
-		}
-		var before, after runtime.MemStats
-		runtime.GC()
-		runtime.ReadMemStats(&before)
-		end := waitFor(b, s, 10_000)
-		runtime.GC()
-		runtime.ReadMemStats(&after)
-		b.ReportMetric(float64(after.HeapAlloc-before.HeapAlloc)/1e6, "MB-heap")
-		b.ReportMetric(float64(after.StackInuse-before.StackInuse)/1e6, "MB-stacks")
-		end()
+		heap, stacks := waitersTake(b, n)
+		b.ReportMetric(heap/1e6, "MB-heap")
+		b.ReportMetric(heap/n, "B/waiter")
+		b.ReportMetric(stacks/1e6, "MB-stacks")
+	}
+}
+
+func TestTenThousandWaitersTakeLittle(t *testing.T) {
+	if heap, _ := waitersTake(t, 10_000); heap > 16e6 || heap < 5e6 {
+		t.Errorf("ten thousand waiters take %.1f MB, want 16 MB at most and something at all", heap/1e6)
+	}
+}
+
+// BenchmarkChange is what a change of the limits costs, for which ten thousand
+// waiters are looked at, and one that changes nothing.
+func BenchmarkChange(b *testing.B) {
+	for _, row := range []struct {
+		name  string
+		rules [2]string // in turns
+	}{
+		{"the rate of the lane", [2]string{"all rps=5", "all rps=6"}},
+		{"another lane's", [2]string{"model=other rps=5", "model=other rps=6"}},
+		{"nothing", [2]string{"all queue=1000000", "all queue=1000000"}},
+	} {
+		b.Run(row.name, func(b *testing.B) {
+			s, _ := parked(b, 10_000)
+			n := 0
+			for b.Loop() {
+				n++
+				if _, _, err := s.Change(row.rules[n%2]); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
 	}
 }

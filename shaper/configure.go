@@ -1,6 +1,7 @@
 package shaper
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -66,67 +67,126 @@ func (s *Shaper) Change(text string) (old, now Rule, err error) {
 	return old, now, nil
 }
 
-// configure brings lanes, lines and permits in line with new rules.
+// configure brings lanes, lines and permits in line with new rules. A queue stays
+// as it is, with who has been served how much, and a line stays in the one that
+// it stands in as long as its calls pass that lane.
 func (s *Shaper) configure(rules []Rule) {
 	now := s.now()
-	s.rules = rules
+	if slices.EqualFunc(s.rules, rules, Rule.same) {
+		return
+	}
+	s.rules, s.written = rules, nil
+	for _, r := range rules {
+		s.written = append(s.written, r.Select.String())
+	}
+	s.relimit(now)
+	var homeless []*line
 	for _, ln := range s.lines {
-		s.unclaim(ln)
-		ln.turns = nil
-	}
-	for key, l := range s.lanes {
-		i := slices.IndexFunc(rules, func(r Rule) bool { return r.Select.String() == l.selector })
 		switch {
-		case i >= 0:
-			l.rule = i
-			l.configure(rules[i].Limit, now)
-		case !l.endpoint:
-			delete(s.lanes, key)
-		default:
-			l.rule = len(rules)
-		}
-		l.waiting, l.demand = [Low]int{}, 0
-	}
-	for i := range rules {
-		if r := &rules[i]; !r.Select.each() {
-			s.lane(r.Select.String(), i, now)
-		}
-	}
-	// Lines, in the order in which their firsts would go.
-	var waiting []*line
-	for key, ln := range s.lines {
-		if ln.n == 0 {
-			delete(s.lines, key)
-			continue
-		}
-		waiting = append(waiting, ln)
-	}
-	slices.SortFunc(waiting, func(a, b *line) int { return int(a.first.permit.seq) - int(b.first.permit.seq) })
-	for _, ln := range waiting {
-		for w := ln.first; w != nil; w = w.next {
-			w.permit.account = s.account(w.permit, ln.at, now)
-		}
-		if ln.at != nil {
-			ln.at.queue.remove(ln)
-		}
-	}
-	for _, ln := range waiting {
-		s.direct(ln, &ln.first.permit.ask, now)
-		for w := ln.first; w != nil; w = w.next {
-			p := w.permit
-			for _, l := range ln.path {
-				l.waiting[ln.class-1]++
-				l.demand += p.reserved.inputCost(p.ask.CachedWeight) + p.reserved.output
-			}
-			w.heldBefore = ln.held(now)
+		case ln.n == 0:
+			s.forget(ln)
+		case !s.redirect(ln, now):
+			homeless = append(homeless, ln)
 		}
 	}
 	s.adopt(now)
-	for _, ln := range waiting {
+	slices.SortFunc(homeless, func(a, b *line) int { return cmp.Compare(a.first.permit.seq, b.first.permit.seq) })
+	for _, ln := range homeless {
 		s.place(ln, now)
 	}
+	for _, l := range s.lanes {
+		s.open(l)
+	}
 	s.run(now)
-	s.weed(now)
+	s.look(now)
+}
+
+// same says whether two rules are written alike.
+func (r Rule) same(other Rule) bool { return r.String() == other.String() }
+
+// relimit gives lanes the limits of the rules, makes those that are new, and
+// takes those away that have no rule.
+func (s *Shaper) relimit(now time.Duration) {
+	for key, l := range s.lanes {
+		i := slices.Index(s.written, l.selector)
+		switch {
+		case i >= 0:
+			l.rule = i
+			if limit := s.rules[i].Limit; limit.String() != l.limit.String() {
+				s.change(l, limit, now)
+			}
+		case l.endpoint:
+			l.rule = len(s.rules)
+		default:
+			if l.keeps != nil {
+				s.unclaim(l.keeps)
+			}
+			delete(s.lanes, key)
+		}
+	}
+	for i := range s.rules {
+		if r := &s.rules[i]; !r.Select.each() {
+			s.lane(s.written[i], i, now)
+		}
+	}
+}
+
+// change gives a lane another limit. Its queue keeps its order, also where calls
+// begin or cease to weigh what they cost in tokens.
+func (s *Shaper) change(l *lane, limit Limit, now time.Duration) {
+	if l.keeps != nil {
+		s.unclaim(l.keeps) // it was taken by the old limit
+	}
+	budgeted := l.budgeted()
+	l.configure(limit, now)
+	if l.budgeted() == budgeted {
+		return
+	}
+	by := 0.0 // nobody waits: there is no order to keep
+	if n := l.waiters(); n > 0 {
+		if by = max(l.demand/float64(n), 1); budgeted {
+			by = 1 / by
+		}
+	}
+	l.queue.scale(by)
+}
+
+// redirect finds the lanes that the calls of a line pass now. Where it stands in
+// the queue of one of them it stays there; else it says false, and the line
+// stands in none.
+func (s *Shaper) redirect(ln *line, now time.Duration) bool {
+	was, to := ln.route, s.wayOf(&ln.first.permit.ask, now)
+	if slices.Equal(was.path, to.path) && was.class == to.class {
+		ln.route = to
+		ln.session.of.of.member(ln.key.scenario, ln.share)
+		return true
+	}
+	s.unclaim(ln)
+	for w := ln.first; w != nil; w = w.next {
+		w.permit.account = s.account(w.permit, ln.at, now)
+		ln.expects(&w.permit.reserved, &w.permit.ask, -1)
+	}
+	at := ln.at
+	stays := slices.Contains(to.path, at)
+	if !stays || was.class != to.class {
+		at.queue.remove(ln)
+	}
+	for _, l := range was.path {
+		l.lines--
+	}
+	for _, l := range to.path {
+		l.lines++
+	}
+	ln.route = to
+	ln.turns = slices.DeleteFunc(ln.turns, func(l *lane) bool { return !slices.Contains(to.path, l) })
+	for w := ln.first; w != nil; w = w.next {
+		ln.expects(&w.permit.reserved, &w.permit.ask, 1)
+		w.heldBefore = ln.held(now)
+	}
+	if stays && ln.at == nil {
+		at.queue.add(ln, at, now)
+	}
+	return stays
 }
 
 // place puts a line into the queue of the lane that keeps it, or has it go.
@@ -145,7 +205,6 @@ func (s *Shaper) place(ln *line, now time.Duration) {
 		w.permit.account = s.account(w.permit, nil, now)
 		s.unpark(w)
 		s.admit(w.permit, now, w.entered)
-		w.admitted = true
 		close(w.ready)
 	}
 }
@@ -162,7 +221,7 @@ func (s *Shaper) adopt(now time.Duration) {
 				continue
 			}
 			l.inFlight++
-			p.took = append(p.took, taken{lane: l, era: l.adapt.era})
+			p.took = append(p.took, taken{lane: l, era: int32(l.adapt.era)})
 		}
 		for _, t := range had {
 			if !slices.Contains(p.line.path, t.lane) {
@@ -172,9 +231,11 @@ func (s *Shaper) adopt(now time.Duration) {
 	}
 }
 
-// direct finds the lanes that a line's calls pass.
-func (s *Shaper) direct(ln *line, a *Ask, now time.Duration) {
-	ln.path, ln.class, ln.share, ln.wait, ln.tries = nil, 0, 0, 0, 0
+// wayOf finds the way of the calls that are like this one.
+func (s *Shaper) wayOf(a *Ask, now time.Duration) *route {
+	var to route
+	var few [4]*lane
+	to.path = few[:0]
 	hold := true
 	for i := range s.rules {
 		r := &s.rules[i]
@@ -182,40 +243,51 @@ func (s *Shaper) direct(ln *line, a *Ask, now time.Duration) {
 		if !ok {
 			continue
 		}
-		l := s.lane(name, i, now)
-		if l.limit != r.Limit {
-			l.configure(r.Limit, now)
+		to.path = append(to.path, s.lane(name, i, now))
+		if to.class == 0 {
+			to.class = r.Limit.Priority
 		}
-		ln.path = append(ln.path, l)
-		if ln.class == 0 {
-			ln.class = r.Limit.Priority
+		if to.share == 0 {
+			to.share = r.Limit.Share
 		}
-		if ln.share == 0 {
-			ln.share = r.Limit.Share
+		if wait := r.Limit.Wait; wait > 0 && (to.wait == 0 || wait < to.wait) {
+			to.wait = wait
 		}
-		if wait := r.Limit.Wait; wait > 0 && (ln.wait == 0 || wait < ln.wait) {
-			ln.wait = wait
-		}
-		ln.tries = max(ln.tries, r.Limit.Retries)
+		to.tries = max(to.tries, r.Limit.Retries)
 		hold = hold && !r.Limit.NoHold
 	}
 	if len(s.rules) > 0 && hold {
-		ln.path = append(ln.path, s.lane(endpointName(a), len(s.rules), now))
+		to.path = append(to.path, s.lane(endpointName(a), len(s.rules), now))
 	}
-	if ln.class == 0 {
-		ln.class = Normal
+	if to.class == 0 {
+		to.class = Normal
 	}
-	if ln.share == 0 {
-		ln.share = 1
+	if to.share == 0 {
+		to.share = 1
 	}
-	if ln.wait == 0 {
-		ln.wait = defaultWait
+	if to.wait == 0 {
+		to.wait = defaultWait
 	}
+	if s.last == nil || !s.last.same(&to) {
+		kept := to
+		kept.path = slices.Clone(to.path)
+		s.last = &kept
+	}
+	return s.last
+}
+
+// guess finds what is known of the use of calls like this one.
+func (s *Shaper) guess(a *Ask) *estimate {
 	pair := [2]string{a.Scenario, a.Model}
-	if s.guesses[pair] == nil {
-		s.guesses[pair] = &estimate{}
+	e := s.guesses[pair]
+	if e == nil {
+		if len(s.guesses) > fewLines {
+			clear(s.guesses)
+		}
+		e = &estimate{}
+		s.guesses[pair] = e
 	}
-	ln.known = s.guesses[pair]
+	return e
 }
 
 // lane finds the lane of a name that a rule gives, or makes it. Behind the last
@@ -223,11 +295,12 @@ func (s *Shaper) direct(ln *line, a *Ask, now time.Duration) {
 func (s *Shaper) lane(name string, rule int, now time.Duration) *lane {
 	key := laneKey{name: name}
 	if rule < len(s.rules) {
-		key.selector = s.rules[rule].Select.String()
+		key.selector = s.written[rule]
 	}
 	l := s.lanes[key]
 	if l == nil {
-		l = &lane{name: name, rule: rule, selector: key.selector, endpoint: rule == len(s.rules)}
+		l = &lane{name: name, rule: rule, selector: key.selector, endpoint: rule == len(s.rules), rate: meter{from: now}}
+		l.queue.begin()
 		if !l.endpoint {
 			l.each = s.rules[rule].Select.each()
 			l.configure(s.rules[rule].Limit, now)
@@ -237,24 +310,45 @@ func (s *Shaper) lane(name string, rule int, now time.Duration) *lane {
 	return l
 }
 
-// fewLines is how many lines are remembered without looking which are needed.
+// fewLines is how many lines, lanes and guesses are remembered without looking
+// which are needed.
 const fewLines = 1024
 
-// sweep forgets the lines that nobody waits in and, of the lanes that are made
-// as calls come, those that are as good as new.
-func (s *Shaper) sweep(now time.Duration) {
-	for key, ln := range s.lines {
-		if ln.n == 0 {
-			delete(s.lines, key)
+// tidyAtATime is how many lines and lanes are looked at for a new one.
+const tidyAtATime = 4
+
+// tidy forgets lines that nobody waits in and, of the lanes that are made as
+// calls come, those that are as good as new. It looks at a few, as chance has
+// it, so that no call pays for many.
+func (s *Shaper) tidy(now time.Duration) {
+	if len(s.lines) >= fewLines {
+		n := 0
+		for _, ln := range s.lines {
+			if ln.n == 0 {
+				s.forget(ln)
+			}
+			if n++; n == tidyAtATime {
+				break
+			}
 		}
 	}
-	for key, l := range s.lanes {
-		if (l.each || l.endpoint) && l.idle(now) {
-			delete(s.lanes, key)
+	if len(s.lanes) >= fewLines {
+		n := 0
+		for key, l := range s.lanes {
+			if (l.each || l.endpoint) && l.lines == 0 && l.idle(now) {
+				delete(s.lanes, key)
+			}
+			if n++; n == tidyAtATime {
+				break
+			}
 		}
 	}
-	if len(s.guesses) > fewLines {
-		clear(s.guesses)
+}
+
+// forget forgets a line that nobody waits in.
+func (s *Shaper) forget(ln *line) {
+	delete(s.lines, ln.key)
+	for _, l := range ln.path {
+		l.lines--
 	}
-	s.sweepAt = max(fewLines, 2*len(s.lines))
 }

@@ -28,6 +28,7 @@ type lane struct {
 	keeps *line // that a place is kept for, or that has the next one
 	kept  int   // 1: it is kept already
 
+	lines   int // that pass it, of those that are remembered
 	queue   queue
 	waiting [Low]int // calls of each class that have to pass it, wherever they stand
 	demand  float64  // tokens that they will reserve
@@ -105,7 +106,7 @@ func (l *lane) closed(now time.Duration) (limit string, until time.Duration) {
 type taken struct {
 	lane          *lane
 	input, output float64 // tokens
-	era           int     // of the adapter
+	era           int32   // of the adapter
 	accepted      bool    // the adapter knows that the endpoint took the call
 	round         int     // of the hold, while nothing was heard of the call
 }
@@ -125,7 +126,7 @@ func (l *lane) take(now time.Duration, reserved reservation, weight float64) tak
 	l.inFlight++
 	l.admitted++
 	l.rate.add(now)
-	t.era, t.round = l.adapt.era, l.hold.take(now)
+	t.era, t.round = int32(l.adapt.era), l.hold.take(now)
 	return t
 }
 
@@ -204,6 +205,7 @@ func (a *average) add(v float64) {
 
 // meter counts what happened in the last seconds.
 type meter struct {
+	from   time.Duration // when it began
 	counts [meterSeconds]int32
 	second int64 // the last one counted
 }
@@ -226,11 +228,18 @@ func (m *meter) add(now time.Duration) {
 	m.counts[m.second%meterSeconds]++
 }
 
+// age is for how long it has counted.
+func (m *meter) age(now time.Duration) time.Duration { return now - m.from }
+
+// perSecond is the rate of the last seconds, or since it began; in its first
+// second, what has come so far.
 func (m *meter) perSecond(now time.Duration) float64 {
 	m.move(now)
 	sum := int32(0)
 	for _, n := range m.counts {
 		sum += n
 	}
-	return float64(sum) / meterSeconds
+	// The second under way is not over.
+	counted := now - time.Duration(m.second-meterSeconds+1)*time.Second
+	return float64(sum) / max(min(counted, m.age(now)), time.Second).Seconds()
 }

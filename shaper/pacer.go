@@ -100,6 +100,9 @@ func (p *pacer) next(now time.Duration, idle bool) time.Duration {
 			return now
 		}
 		p.clock.now = now
+		if !idle && p.used {
+			p.clock.now = p.taken // who asks only to know changes nothing
+		}
 		p.due, p.held = time.Duration(p.limiter.Take().UnixNano())-clockStart, true
 	}
 	return p.due

@@ -14,6 +14,7 @@ type Permit struct {
 	line     *line
 	waits    *waiter // while it is not had
 	held     bool
+	refused  int32  // attempts
 	seq      uint64 // the order in which calls came; one that is sent again keeps it
 	arrived  time.Duration
 	admitted time.Duration
@@ -21,7 +22,6 @@ type Permit struct {
 	took     []taken
 	few      [3]taken // what took holds, unless there are more
 	account  Account
-	refused  int // attempts
 
 	prev, next *Permit // of those that are held
 }
@@ -72,7 +72,7 @@ func (p *Permit) Heard(a Answer) (again bool) {
 		t := &p.took[i]
 		if t.lane.limit.Adaptive {
 			if !t.accepted {
-				t.lane.adapt.heard(now, refused, t.lane.inFlight, t.era)
+				t.lane.adapt.heard(now, refused, t.lane.inFlight, int(t.era))
 			}
 			t.accepted = !refused
 		}
@@ -87,7 +87,7 @@ func (p *Permit) Heard(a Answer) (again bool) {
 		return false
 	}
 	s.hold(endpoint, p, a, refused, now)
-	if !refused || p.refused >= p.line.tries {
+	if !refused || int(p.refused) >= p.line.tries {
 		return false
 	}
 	return a.OtherKey && p.arrived+p.line.wait > now || p.arrived+p.line.wait > max(endpoint.hold.until, now)
@@ -119,7 +119,7 @@ func (s *Shaper) hold(l *lane, p *Permit, a Answer, refused bool, now time.Durat
 		before := max(l.hold.until, now)
 		l.hold.add(now, now+wait+time.Duration(s.Random()*float64(jitter(wait))), a.Why)
 		if l.waiters() > 0 && l.hold.until-before >= weedEvery {
-			s.weed(now)
+			s.look(now)
 		}
 	}
 }
@@ -198,7 +198,7 @@ func (s *Shaper) giveBack(p *Permit, st Settlement, now time.Duration) {
 		if st.Used {
 			l.took.add((now - p.admitted).Seconds())
 			if l.limit.Adaptive {
-				l.adapt.ended(now, &p.ask, &st, full, t.era)
+				l.adapt.ended(now, &p.ask, &st, full, int(t.era))
 			}
 		}
 	}

@@ -102,7 +102,13 @@ func (c *schedule) run() {
 		c.s.mu.Lock()
 		c.changed = true // a limit may fall below what is in flight
 		c.s.mu.Unlock()
-		if _, _, err := c.s.Change(scheduledChanges[c.pick(len(scheduledChanges))]); err != nil {
+		if c.pick(4) == 0 { // the same limits, in another order
+			rules := c.s.Rules()
+			slices.Reverse(rules)
+			if err := c.s.Configure(rules); err != nil {
+				c.t.Error(err)
+			}
+		} else if _, _, err := c.s.Change(scheduledChanges[c.pick(len(scheduledChanges))]); err != nil {
 			c.t.Error(err)
 		}
 		c.check()
@@ -174,7 +180,8 @@ func (c *schedule) check() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.now()
-	inFlight, waiting, queued := map[*lane]int{}, map[*lane]int{}, map[*lane]int{}
+	inFlight, waiting, queued, lines := map[*lane]int{}, map[*lane]int{}, map[*lane]int{}, map[*lane]int{}
+	all := 0
 	for p := s.live.next; p != &s.live; p = p.next {
 		for _, t := range p.took {
 			inFlight[t.lane]++
@@ -184,18 +191,32 @@ func (c *schedule) check() {
 		n := 0
 		for w := ln.first; w != nil; w = w.next {
 			n++
+			if s.waiters[w.index] != w || w.permit.waits != w || w.permit.line != ln {
+				c.t.Errorf("a waiter of %v is not where it is said to be", ln.key)
+			}
 		}
+		all += n
 		if n != ln.n || (n > 0) != (ln.at != nil) {
 			c.t.Errorf("a line of %d counts %d, and stands in %v", n, ln.n, ln.at)
 		}
 		for _, l := range ln.path {
 			waiting[l] += n
+			lines[l]++
+			if s.lanes[laneKey{l.selector, l.name}] != l {
+				c.t.Errorf("the lane %s of a line is not the one that others pass", l.name)
+			}
 		}
 		if ln.at != nil {
 			queued[ln.at]++
 		}
 	}
+	if all != len(s.waiters) {
+		c.t.Errorf("%d wait, and %d are known", all, len(s.waiters))
+	}
 	for _, l := range s.lanes {
+		if l.lines != lines[l] {
+			c.t.Errorf("lane %s counts %d lines that pass it, there are %d", l.name, l.lines, lines[l])
+		}
 		if l.inFlight != inFlight[l] || l.waiters() != waiting[l] || l.queue.n != queued[l] {
 			c.t.Errorf("lane %s counts %d in flight, %d waiting, %d lines; there are %d, %d, %d",
 				l.name, l.inFlight, l.waiters(), l.queue.n, inFlight[l], waiting[l], queued[l])

@@ -10,25 +10,21 @@ import (
 type waiter struct {
 	permit     *Permit // that it will have
 	ready      chan struct{}
-	admitted   bool
 	refusal    *Refusal // that ended its wait
 	deadline   time.Duration
 	entered    time.Duration
 	heldBefore time.Duration // for which its endpoint had been held when it came
 
-	line       *line
-	prev, next *waiter
+	prev, next *waiter // in its line
+	index      int     // in the shaper's waiters
+	due        int     // in its deadlines
 }
 
 // line is the calls that are alike in all by which lanes are chosen: a session's
 // calls to a model. They go in the order in which they came.
 type line struct {
-	key   lineKey
-	path  []*lane // in the order of the rules, and the endpoint's last
-	class Priority
-	share float64 // of its scenario
-	wait  time.Duration
-	tries int // retries of a refused call
+	key lineKey
+	*route
 	known *estimate
 
 	first, last *waiter
@@ -40,10 +36,23 @@ type line struct {
 	index       int     // in session.lines
 }
 
+// route is how a line's calls are let pass. Lines have it in common.
+type route struct {
+	path  []*lane // in the order of the rules, and the endpoint's last
+	class Priority
+	share float64 // of its scenario
+	wait  time.Duration
+	tries int // retries of a refused call
+}
+
+func (r *route) same(as *route) bool {
+	return slices.Equal(r.path, as.path) && r.class == as.class && r.share == as.share && r.wait == as.wait && r.tries == as.tries
+}
+
 type lineKey struct{ scenario, upstream, model, key, session string }
 
 func (ln *line) push(w *waiter) {
-	w.line, w.prev, w.next = ln, ln.last, nil
+	w.prev, w.next = ln.last, nil
 	if ln.last == nil {
 		ln.first = w
 	} else {
@@ -54,7 +63,7 @@ func (ln *line) push(w *waiter) {
 }
 
 func (ln *line) pushFirst(w *waiter) {
-	w.line, w.prev, w.next = ln, nil, ln.first
+	w.prev, w.next = nil, ln.first
 	if ln.first == nil {
 		ln.last = w
 	} else {
@@ -79,6 +88,16 @@ func (ln *line) remove(w *waiter) {
 	ln.n--
 }
 
+// expects takes down in the lanes of a line that so many more calls like this one
+// wait to pass them.
+func (ln *line) expects(r *reservation, a *Ask, n int) {
+	tokens := r.inputCost(a.CachedWeight) + r.output
+	for _, l := range ln.path {
+		l.waiting[ln.class-1] += n
+		l.demand = max(l.demand+float64(n)*tokens, 0)
+	}
+}
+
 // held is for how long the line's endpoint has been held so far.
 func (ln *line) held(now time.Duration) time.Duration {
 	if len(ln.path) == 0 {
@@ -99,6 +118,7 @@ func (ln *line) held(now time.Duration) time.Duration {
 type queue struct {
 	n       int // lines
 	classes [Low]party
+	groups  [Low]group         // of the classes
 	since   [Low]time.Duration // when a class began to wait without a pause
 }
 
@@ -108,20 +128,28 @@ type party struct {
 	name    string
 	of      *party // nil: it is a class
 	share   float64
-	index   int     // in of.members; -1: nobody of it waits
-	service float64 // its tag
-	seq     uint64  // of the call that goes next of it
-	now     float64 // the tag of the member that was served last
-	calls   int     // of it that wait here
-	shares  float64 // of its members, together
-	members parties
-	named   map[string]*party
-	spare   *party   // one that is gone, for the next to be made
+	index   int      // in of.members; -1: nobody of it waits
+	service float64  // its tag
+	seq     uint64   // of the call that goes next of it
+	calls   int      // of it that wait here
+	*group           // nil: it is a session
 	lines   lines    // of a session
 	one     [1]*line // what lines holds, as a rule
 }
 
-// member finds a member, or makes it.
+// group is what a party has whose members share what it has.
+type group struct {
+	now     float64 // the tag of the member that was served last
+	shares  float64 // of its members, together
+	members parties
+	named   map[string]*party
+	spare   *party // one that is gone, for the next to be made
+}
+
+// waits says whether anybody of it waits.
+func (p *party) waits() bool { return len(p.lines) > 0 || p.group != nil && len(p.members) > 0 }
+
+// member finds a member, or makes it, and gives it a share.
 func (p *party) member(name string, share float64) *party {
 	m := p.named[name]
 	if m == nil {
@@ -132,8 +160,14 @@ func (p *party) member(name string, share float64) *party {
 			m = new(party)
 		}
 		*m = party{name: name, of: p, index: -1}
+		if p.of == nil {
+			m.group = &group{}
+		}
 		m.lines = m.one[:0]
 		p.named[name] = m
+	}
+	if m.index >= 0 {
+		p.shares += share - m.share
 	}
 	m.share = share
 	return m
@@ -147,6 +181,12 @@ func (p *party) fix() {
 		p.seq = p.members[0].seq
 	}
 	heap.Fix(&p.of.members, p.index)
+}
+
+func (q *queue) begin() {
+	for i := range q.classes {
+		q.classes[i].group = &q.groups[i]
+	}
 }
 
 func (q *queue) add(ln *line, in *lane, now time.Duration) {
@@ -192,7 +232,7 @@ func (q *queue) remove(ln *line) {
 	q.count(ln, -ln.n)
 	heap.Remove(&ln.session.lines, ln.index)
 	for p := ln.session; p.of != nil; p = p.of {
-		if len(p.lines) > 0 || len(p.members) > 0 {
+		if p.waits() {
 			p.fix()
 			continue
 		}
@@ -236,6 +276,21 @@ func (q *queue) moved(ln *line) {
 	heap.Fix(&ln.session.lines, ln.index)
 	for p := ln.session; p.of != nil; p = p.of {
 		p.fix()
+	}
+}
+
+// scale changes the unit in which service is counted. The order stays.
+func (q *queue) scale(by float64) {
+	for i := range q.classes {
+		class := &q.classes[i]
+		for _, scenario := range class.named {
+			for _, session := range scenario.named {
+				session.service = scenario.now + (session.service-scenario.now)*by
+			}
+			heap.Init(&scenario.members) // tags that almost were alike are so now
+			scenario.service = class.now + (scenario.service-class.now)*by
+		}
+		heap.Init(&class.members)
 	}
 }
 

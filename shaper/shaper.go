@@ -5,10 +5,10 @@
 package shaper
 
 import (
+	"container/heap"
 	"context"
 	"math/rand/v2"
 	"slices"
-	"sync"
 	"time"
 )
 
@@ -38,17 +38,26 @@ type Shaper struct {
 	// the endpoint said; nil is chance.
 	Random func() float64
 
-	mu      sync.Mutex
+	mu      lock
 	base    time.Time // by which time is counted
 	rules   []Rule
+	written []string // their selectors
 	lanes   map[laneKey]*lane
 	lines   map[lineKey]*line
-	sweepAt int // so many lines make it look for those that nobody needs
+	waiters []*waiter // in no order
+	last    *route    // that was found
 	guesses map[[2]string]*estimate
 	live    Permit // head of the ring of permits that are held
 	seq     uint64
-	weedAt  time.Duration // from when waiters are looked at again
-	opened  []*lane       // whose queues are to be looked at
+	opened  []*lane // whose queues are to be looked at
+
+	deadlines deadlines
+	watcher   *time.Timer
+	watched   time.Duration // when the watcher fires; 0: it does not
+
+	weedAt    time.Duration // from when waiters are looked at again
+	weeding   bool          // they are looked at now
+	weedAgain bool          // and have to be looked at once more
 }
 
 // now is the time since the shaper's first call.
@@ -57,7 +66,6 @@ func (s *Shaper) now() time.Duration {
 		s.base = time.Now()
 		s.lanes, s.lines, s.guesses = map[laneKey]*lane{}, map[lineKey]*line{}, map[[2]string]*estimate{}
 		s.live.next, s.live.prev = &s.live, &s.live
-		s.sweepAt = fewLines
 		if s.Random == nil {
 			s.Random = rand.Float64
 		}
@@ -83,6 +91,20 @@ func (s *Shaper) Admit(ctx context.Context, a Ask) (*Permit, error) {
 func (s *Shaper) enter(ctx context.Context, p *Permit, first bool) error {
 	s.mu.Lock()
 	now := s.now()
+	w, refusal := s.join(p, now, first)
+	s.mu.Unlock()
+	switch {
+	case refusal != nil:
+		return refusal
+	case w == nil:
+		return nil
+	}
+	return s.wait(ctx, w)
+}
+
+// join has a permit admitted, or gives what waits for it, or says why that is in
+// vain.
+func (s *Shaper) join(p *Permit, now time.Duration, first bool) (*waiter, *Refusal) {
 	ln := s.line(&p.ask, now)
 	p.line = ln
 	if !first {
@@ -93,32 +115,25 @@ func (s *Shaper) enter(ctx context.Context, p *Permit, first bool) error {
 	blocked := s.blocked(ln.path, now)
 	if blocked == nil {
 		s.admit(p, now, now)
-		s.mu.Unlock()
-		return nil
+		return nil, nil
 	}
 	deadline := p.arrived + ln.wait
 	if p.ask.Patient {
 		deadline = now + farAway
 	} else if refusal := s.hopeless(ln, now, deadline, first); refusal != nil {
-		s.mu.Unlock()
-		return refusal
+		return nil, refusal
 	}
-	w := s.park(p, blocked, now, first)
-	w.deadline = deadline
+	w := s.park(p, blocked, now, deadline, first)
 	s.open(ln.at)
 	s.run(now)
 	if now >= s.weedAt {
-		s.weed(now)
+		s.look(now)
 	}
-	s.mu.Unlock()
-	return s.wait(ctx, w, deadline-now)
+	return w, nil
 }
 
 // wait waits for what is decided of a waiter.
-func (s *Shaper) wait(ctx context.Context, w *waiter, patience time.Duration) error {
-	timer := time.NewTimer(patience)
-	defer timer.Stop()
-	var late bool
+func (s *Shaper) wait(ctx context.Context, w *waiter) error {
 	select {
 	case <-w.ready:
 		if w.refusal != nil {
@@ -126,38 +141,28 @@ func (s *Shaper) wait(ctx context.Context, w *waiter, patience time.Duration) er
 		}
 		return nil
 	case <-ctx.Done():
-	case <-timer.C:
-		late = true
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.now()
-	ln := w.line
+	p := w.permit
 	switch {
 	case w.refusal != nil:
 		return w.refusal
-	case !w.admitted && late:
-		r := s.refuse(ln, ln.at, ln.at.full, Deadline, "the call has waited as long as it may", now, 0)
-		r.Account = s.account(w.permit, ln.at, now)
-		r.Account.Refusal = Deadline
+	case p.waits == w:
+		gone := &Departure{Account: s.account(p, p.line.at, now), Err: ctx.Err()}
 		s.drop(w, now)
-		return r
-	case !w.admitted:
-		gone := &Departure{Account: s.account(w.permit, ln.at, now), Err: ctx.Err()}
-		s.drop(w, now)
-		for _, l := range ln.path {
+		for _, l := range p.line.path {
 			l.left++
 		}
 		return gone
-	case late || ctx.Err() == nil:
-		return nil // both at once
 	}
 	// It was admitted while it left, so that nothing was sent.
-	for _, t := range w.permit.took {
+	for _, t := range p.took {
 		t.lane.pace.giveBack()
 	}
-	s.giveBack(w.permit, Settlement{}, now)
-	return &Departure{Account: w.permit.account, Err: ctx.Err()}
+	s.giveBack(p, Settlement{}, now)
+	return &Departure{Account: p.account, Err: ctx.Err()}
 }
 
 // line finds the line of a call.
@@ -165,12 +170,12 @@ func (s *Shaper) line(a *Ask, now time.Duration) *line {
 	key := lineKey{a.Scenario, a.Upstream, a.Model, a.Key, a.Session}
 	ln := s.lines[key]
 	if ln == nil {
-		if len(s.lines) >= s.sweepAt {
-			s.sweep(now)
+		s.tidy(now)
+		ln = &line{key: key, route: s.wayOf(a, now), known: s.guess(a)}
+		for _, l := range ln.path {
+			l.lines++
 		}
-		ln = &line{key: key}
 		s.lines[key] = ln
-		s.direct(ln, a, now)
 	}
 	return ln
 }
@@ -220,15 +225,12 @@ func (s *Shaper) admit(p *Permit, now, wanted time.Duration) {
 
 // park puts a permit that cannot be had yet into its line, and the line into
 // the queue of the lane that it cannot pass.
-func (s *Shaper) park(p *Permit, at *lane, now time.Duration, first bool) *waiter {
+func (s *Shaper) park(p *Permit, at *lane, now, deadline time.Duration, first bool) *waiter {
 	ln := p.line
-	w := &waiter{permit: p, ready: make(chan struct{}), entered: now}
+	w := &waiter{permit: p, ready: make(chan struct{}), deadline: deadline, entered: now}
 	w.heldBefore = ln.held(now)
 	p.reserved = ln.known.reserve(&p.ask)
-	for _, l := range ln.path {
-		l.waiting[ln.class-1]++
-		l.demand += p.reserved.inputCost(p.ask.CachedWeight) + p.reserved.output
-	}
+	ln.expects(&p.reserved, &p.ask, 1)
 	if first {
 		ln.pushFirst(w)
 	} else {
@@ -247,12 +249,17 @@ func (s *Shaper) park(p *Permit, at *lane, now time.Duration, first bool) *waite
 		p.account.Position = ln.at.waiters()
 	}
 	p.waits = w
+	w.index = len(s.waiters)
+	s.waiters = append(s.waiters, w)
+	heap.Push(&s.deadlines, w)
+	s.watch(now)
 	return w
 }
 
 // unpark takes a waiter out of its line.
 func (s *Shaper) unpark(w *waiter) {
-	ln := w.line
+	p := w.permit
+	ln := p.line
 	ln.remove(w)
 	if ln.at != nil {
 		ln.at.queue.count(ln, -1)
@@ -264,17 +271,19 @@ func (s *Shaper) unpark(w *waiter) {
 	default:
 		ln.at.queue.moved(ln)
 	}
-	p := w.permit
-	for _, l := range ln.path {
-		l.waiting[ln.class-1]--
-		l.demand = max(l.demand-p.reserved.inputCost(p.ask.CachedWeight)-p.reserved.output, 0)
-	}
+	ln.expects(&p.reserved, &p.ask, -1)
 	p.waits = nil
+	last := len(s.waiters) - 1
+	s.waiters[w.index] = s.waiters[last]
+	s.waiters[w.index].index = w.index
+	s.waiters[last] = nil
+	s.waiters = s.waiters[:last]
+	heap.Remove(&s.deadlines, w.due)
 }
 
 // drop takes a waiter out that will not be admitted.
 func (s *Shaper) drop(w *waiter, now time.Duration) {
-	if ln := w.line; ln.first == w {
+	if ln := w.permit.line; ln.first == w {
 		s.unclaim(ln)
 		ln.turns = ln.turns[:0]
 	}
@@ -288,11 +297,11 @@ func (s *Shaper) account(p *Permit, at *lane, now time.Duration) Account {
 	if at != nil {
 		a.Lane, a.Limit = at.name, at.full
 	}
-	if w := p.waits; w != nil && len(w.line.path) > 0 {
-		held := w.line.held(now) - w.heldBefore
+	if w := p.waits; w != nil && len(p.line.path) > 0 {
+		held := p.line.held(now) - w.heldBefore
 		a.Held += held
 		if held > 0 || a.Limit == limitHold { // or it waited for those who went first after the hold
-			a.HoldReason = w.line.path[len(w.line.path)-1].hold.reason
+			a.HoldReason = p.line.path[len(p.line.path)-1].hold.reason
 		}
 	}
 	return a
@@ -339,7 +348,6 @@ func (s *Shaper) serve(l *lane, now time.Duration) {
 		l.queue.served(ln, l.cost(p.reserved, p.ask.CachedWeight))
 		s.unpark(w)
 		s.admit(p, now, w.entered)
-		w.admitted = true
 		close(w.ready)
 	}
 }

@@ -7,22 +7,32 @@ import (
 )
 
 // Lanes tells the state of all lanes, in the order of their rules and then by
-// name.
+// name. Calls come and go while they are told.
 func (s *Shaper) Lanes() []LaneState {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	now := s.now()
-	all := make([]*lane, 0, len(s.lanes))
-	for _, l := range s.lanes {
-		all = append(all, l)
-	}
-	slices.SortFunc(all, func(a, b *lane) int {
-		return cmp.Or(cmp.Compare(a.rule, b.rule), cmp.Compare(a.name, b.name))
-	})
 	oldest := s.oldest()
+	type placed struct {
+		rule int
+		LaneState
+	}
+	var all []placed
+	s.mu.Lock()
+	for _, l := range s.lanes {
+		at, waits := oldest[l]
+		if !waits {
+			at = s.now() // who waits has come since
+		}
+		all = append(all, placed{l.rule, l.state(s.now(), at)})
+		if len(all)%atATime == 0 {
+			s.mu.pause()
+		}
+	}
+	s.mu.Unlock()
+	slices.SortFunc(all, func(a, b placed) int {
+		return cmp.Or(cmp.Compare(a.rule, b.rule), cmp.Compare(a.Name, b.Name))
+	})
 	states := make([]LaneState, 0, len(all))
 	for _, l := range all {
-		states = append(states, l.state(now, oldest[l]))
+		states = append(states, l.LaneState)
 	}
 	return states
 }
@@ -30,22 +40,24 @@ func (s *Shaper) Lanes() []LaneState {
 // oldest is when the one came that has waited longest, by lane.
 func (s *Shaper) oldest() map[*lane]time.Duration {
 	first := map[*lane]time.Duration{}
-	for _, ln := range s.lines {
-		for w := ln.first; w != nil; w = w.next {
-			for _, l := range ln.path {
-				if at, ok := first[l]; !ok || w.entered < at {
-					first[l] = w.entered
-				}
+	s.walk(func(w *waiter) {
+		for _, l := range w.permit.line.path {
+			if at, ok := first[l]; !ok || w.entered < at {
+				first[l] = w.entered
 			}
 		}
-	}
+	})
 	return first
 }
 
 func (l *lane) state(now, oldest time.Duration) LaneState {
 	st := LaneState{
-		Name: l.name, Limit: l.limit.String(), PerS: l.rate.perSecond(now), InFlight: l.inFlight, Waiting: l.waiters(),
+		Name: l.name, Each: l.each, Limit: l.limit.String(), InFlight: l.inFlight, Waiting: l.waiters(),
 		Admitted: l.admitted, Refused: l.refused, Left: l.left, EndpointRefused: l.endpointRefused,
+	}
+	if l.rate.age(now) >= time.Second {
+		rate := l.rate.perSecond(now)
+		st.PerS = &rate
 	}
 	if n := l.slots(); n > 0 {
 		st.MostInFlight = &n
@@ -74,8 +86,9 @@ func milliseconds(d time.Duration) float64 { return float64(d) / 1e6 }
 // LaneState is how things stand in a lane.
 type LaneState struct {
 	Name            string   `json:"name"`           // "scenario=rag", "all"; "endpoint …" for one that only the endpoint limits
+	Each            bool     `json:"each"`           // one of many, made as calls come, by a rule with each
 	Limit           string   `json:"limit"`          // as it is written; empty for the endpoint's
-	PerS            float64  `json:"admitted_per_s"` // over the last 10 s
+	PerS            *float64 `json:"admitted_per_s"` // over the last 10 s, or since the lane opened; nil: it is younger than a second
 	InFlight        int      `json:"in_flight"`
 	MostInFlight    *int     `json:"in_flight_limit"` // nil: no limit; what adaptive has found
 	Waiting         int      `json:"waiting"`

@@ -2,6 +2,8 @@ package shaper
 
 import (
 	"errors"
+	"fmt"
+	"runtime"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -151,5 +153,77 @@ func TestHigherClassesThatLeaveNothingRefuseBeforeTheTimeIsUp(t *testing.T) {
 		late.all.Wait()
 		late.at(t, 1, 0)
 		loop.run(0)
+	})
+}
+
+// However many wait, no call pays for a look at all of them.
+func TestWhoHearsOfAHoldDoesNotLookAtAllWhoWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newShaper(t, "concurrency=1 wait=60s queue=100000")
+		p := admit(t, s, Ask{})
+		var e ends
+		e.come(t, s, 1000, Ask{})
+		s.mu.Lock()
+		endpoint := s.lanes[laneKey{name: "endpoint"}]
+		s.hold(endpoint, p, Answer{Status: 429, Wait: time.Hour, Why: "429"}, true, s.now())
+		if endpoint.refused > 0 {
+			t.Errorf("the call that heard of the hold refused %d others itself", endpoint.refused)
+		}
+		s.mu.Unlock()
+		e.all.Wait()
+		e.at(t, 1000, 0)
+		p.Release(Settlement{})
+	})
+}
+
+// And who comes while it is under way need not wait for its end.
+func TestALookStopsForThoseWhoWantTheLock(t *testing.T) {
+	var l lock
+	const tries = 100
+	had := 0
+	for range tries {
+		var got bool
+		var all sync.WaitGroup
+		l.Lock()
+		all.Go(func() {
+			l.Lock()
+			got = true
+			l.Unlock()
+		})
+		for l.wanted.Load() == 0 {
+			runtime.Gosched()
+		}
+		l.pause()
+		if got {
+			had++
+		}
+		l.Unlock()
+		all.Wait()
+	}
+	if had < tries/2 {
+		t.Errorf("who waited for the lock had it in %d of %d pauses", had, tries)
+	}
+}
+
+// Many sessions come and go, and yet each has one lane, that of its calls that
+// are under way.
+func TestALaneInUseIsNotForgottenForAllThatCome(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newShaper(t, "session=each concurrency=1 queue=none")
+		var held []*Permit
+		for i := range 50 {
+			held = append(held, admit(t, s, Ask{Session: fmt.Sprint("held ", i)}))
+		}
+		for i := range 20 * fewLines {
+			admit(t, s, Ask{Session: fmt.Sprint(i)}).Release(Settlement{})
+		}
+		for i, p := range held {
+			refusal(t, s, Ask{Session: fmt.Sprint("held ", i)})
+			p.Release(Settlement{})
+			admit(t, s, Ask{Session: fmt.Sprint("held ", i)}).Release(Settlement{})
+		}
+		if n, m := len(s.lines), len(s.lanes); n > 2*fewLines || m > 2*fewLines {
+			t.Errorf("%d lines and %d lanes are remembered", n, m)
+		}
 	})
 }

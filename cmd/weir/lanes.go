@@ -129,18 +129,21 @@ func writeJSON(w io.Writer, v any, line bool) error {
 
 // lanesHead is the head of laneRows.
 const lanesHead = "at\tlane\tlimit\tin_flight\tin_flight_limit\twaiting\toldest_wait_ms\tadmitted_per_s\tfull\theld_for_ms\thold_reason\ttokens_left\t" +
-	"admitted_calls\trefused_calls\tleft_calls\tendpoint_refused_calls"
+	"admitted_calls\trefused_calls\tleft_calls\tendpoint_refused_calls\teach"
 
 // laneRows writes a row a lane, for a pipe: absent figures are empty.
 func laneRows(w io.Writer, said lanesSaid) {
 	at := said.At.UTC().Format("2006-01-02T15:04:05.000Z")
 	for _, l := range said.Lanes {
-		most, oldest, held, left := "", "", "", ""
+		most, oldest, rate, held, left := "", "", "", "", ""
 		if l.MostInFlight != nil {
 			most = strconv.Itoa(*l.MostInFlight)
 		}
 		if l.Waiting > 0 {
 			oldest = thousandths(l.OldestMS)
+		}
+		if l.PerS != nil {
+			rate = thousandths(*l.PerS)
 		}
 		if l.HeldMS > 0 {
 			held = thousandths(l.HeldMS)
@@ -148,8 +151,8 @@ func laneRows(w io.Writer, said lanesSaid) {
 		if l.TokensLeft != nil {
 			left = thousandths(*l.TokensLeft)
 		}
-		report.TabLine(w, at, l.Name, l.Limit, strconv.Itoa(l.InFlight), most, strconv.Itoa(l.Waiting), oldest, thousandths(l.PerS), l.Full, held, l.HoldReason, left,
-			strconv.FormatInt(l.Admitted, 10), strconv.FormatInt(l.Refused, 10), strconv.FormatInt(l.Left, 10), strconv.FormatInt(l.EndpointRefused, 10))
+		report.TabLine(w, at, l.Name, l.Limit, strconv.Itoa(l.InFlight), most, strconv.Itoa(l.Waiting), oldest, rate, l.Full, held, l.HoldReason, left,
+			strconv.FormatInt(l.Admitted, 10), strconv.FormatInt(l.Refused, 10), strconv.FormatInt(l.Left, 10), strconv.FormatInt(l.EndpointRefused, 10), strconv.FormatBool(l.Each))
 	}
 }
 

@@ -15,12 +15,12 @@ import (
 
 // someLanes are lanes in all states.
 func someLanes() lanesSaid {
-	five, left := 5, -1234.4
+	five, left, rate, none := 5, -1234.4, 9.96, 0.0
 	return lanesSaid{
 		Schema: lanesSchema, At: time.Date(2026, 5, 4, 3, 2, 1, 0, time.UTC), Listen: "http://127.0.0.1:8484", Limits: []string{"all rps=10"},
 		Lanes: []shaper.LaneState{
-			{Name: "all", Limit: "rps=10", PerS: 9.96, InFlight: 12, Waiting: 340, OldestMS: 34_049, Full: "requests", Admitted: 1200, Refused: 8, Left: 2, EndpointRefused: 3},
-			{Name: "scenario=长上下文检索", Limit: "tpm=5000 concurrency=5", InFlight: 4, MostInFlight: &five, TokensLeft: &left, Full: "", Waiting: 1, OldestMS: 7.4},
+			{Name: "all", Limit: "rps=10", PerS: &rate, InFlight: 12, Waiting: 340, OldestMS: 34_049, Full: "requests", Admitted: 1200, Refused: 8, Left: 2, EndpointRefused: 3},
+			{Name: "scenario=长上下文检索", Limit: "tpm=5000 concurrency=5", PerS: &none, InFlight: 4, MostInFlight: &five, TokensLeft: &left, Full: "", Waiting: 1, OldestMS: 7.4},
 			{Name: "endpoint a\tb\x1b[31m", HeldMS: 61_000, HoldReason: "requests used up"},
 		},
 	}
@@ -33,20 +33,20 @@ func TestLanesAreDrawnForPeople(t *testing.T) {
 lane                   limit                   in flight  waiting  oldest  calls/s  bound by  held until  because           tokens left  admitted  refused  429
 all                    rps=10                         12      340     34s     10.0  requests  –           –                           –      1200        8    3
 scenario=长上下文检索  tpm=5000 concurrency=5     4 of 5        1     7ms      0.0  –         –           –                       -1234         0        0    0
-endpoint a b[31m       –                               0        0       –      0.0  –         03:03:02    requests used up            –         0        0    0`,
+endpoint a b[31m       –                               0        0       –        –  –         03:03:02    requests used up            –         0        0    0`,
 		99: `lane                   in flight  waiting  oldest  calls/s  bound by  held until  because
 all                           12      340     34s     10.0  requests  –           –
 scenario=长上下文检索     4 of 5        1     7ms      0.0  –         –           –
-endpoint a b[31m               0        0       –      0.0  –         03:03:02    requests used up`,
+endpoint a b[31m               0        0       –        –  –         03:03:02    requests used up`,
 		79: `                                                                          calls
 lane                   in flight  waiting  calls/s  bound by  held until  429
 all                           12      340     10.0  requests  –             3
 scenario=长上下文检索     4 of 5        1      0.0  –         –             0
-endpoint a b[31m               0        0      0.0  –         03:03:02      0`,
+endpoint a b[31m               0        0        –  –         03:03:02      0`,
 		40: `lane        in flight  waiting  calls/s  bound by  held until
 all                12      340     10.0  requests  –
 scenario=…     4 of 5        1      0.0  –         –
-endpoint …          0        0      0.0  –         03:03:02`,
+endpoint …          0        0        –  –         03:03:02`,
 	} {
 		lines := laneLines(someLanes(), laneView{columns: columns, all: true})
 		if diff := cmp.Diff(want, strings.Join(lines, "\n")); diff != "" {
@@ -76,7 +76,9 @@ all   rps=10         12        0     10.0  –         –               1200   
 // Of the lanes that come with their calls those in which nothing goes on are
 // counted; what a rule names is always shown.
 func TestIdleLanesAreFolded(t *testing.T) {
-	limits := []string{"all rps=10", "scenario=rag concurrency=2", "session=each concurrency=2", "scenario=each key=each rps=7", "scenario=a.c session=each rps=1"}
+	session := shaper.LaneState{Name: "session=7f3a", Each: true, Limit: "concurrency=2"}
+	flying, waiting, gone, rate := session, session, session, 0.1
+	flying.InFlight, waiting.Waiting, gone.PerS = 1, 1, &rate
 	for _, c := range []struct {
 		sentence string
 		lane     shaper.LaneState
@@ -84,18 +86,15 @@ func TestIdleLanesAreFolded(t *testing.T) {
 	}{
 		{"of all calls", shaper.LaneState{Name: "all", Limit: "rps=10"}, false},
 		{"a named one", shaper.LaneState{Name: "scenario=rag", Limit: "concurrency=2"}, false},
-		{"a session's", shaper.LaneState{Name: "session=7f3a", Limit: "concurrency=2"}, true},
-		{"by two values, one with a space", shaper.LaneState{Name: "scenario=长 文 key=00c0ffee", Limit: "rps=7"}, true},
-		{"by a name and a value", shaper.LaneState{Name: "scenario=a.c session=1", Limit: "rps=1"}, true},
-		{"by another name and a value", shaper.LaneState{Name: "scenario=abc session=1", Limit: "rps=1"}, false},
-		{"a session's with a limit of its own", shaper.LaneState{Name: "session=7f3a", Limit: "rps=3"}, false},
+		{"a session's", session, true},
+		{"a session's with a limit of its own", shaper.LaneState{Name: "session=7f3a", Limit: "concurrency=2"}, false},
 		{"an endpoint's", shaper.LaneState{Name: "endpoint main m"}, true},
 		{"an endpoint's that is held", shaper.LaneState{Name: "endpoint main m", HeldMS: 5}, false},
-		{"with a call in flight", shaper.LaneState{Name: "session=7f3a", Limit: "concurrency=2", InFlight: 1}, false},
-		{"with one that waits", shaper.LaneState{Name: "session=7f3a", Limit: "concurrency=2", Waiting: 1}, false},
-		{"from which one went just now", shaper.LaneState{Name: "session=7f3a", Limit: "concurrency=2", PerS: 0.1}, true},
+		{"with a call in flight", flying, false},
+		{"with one that waits", waiting, false},
+		{"from which one went just now", gone, true},
 	} {
-		said := lanesSaid{Limits: limits, Lanes: []shaper.LaneState{c.lane, c.lane}}
+		said := lanesSaid{Lanes: []shaper.LaneState{c.lane, c.lane}}
 		lines := laneLines(said, laneView{columns: 79})
 		if folded := strings.Join(lines, "\n") == "+ 2 idle: weir lanes --all"; folded != c.folded {
 			t.Errorf("%s: folded is %t:\n%s", c.sentence, folded, strings.Join(lines, "\n"))
@@ -107,9 +106,9 @@ func TestIdleLanesAreFolded(t *testing.T) {
 }
 
 func TestLanesAreWrittenForAPipe(t *testing.T) {
-	const want = "2026-05-04T03:02:01.000Z\tall\trps=10\t12\t\t340\t34049.000\t9.960\trequests\t\t\t\t1200\t8\t2\t3\n" +
-		"2026-05-04T03:02:01.000Z\tscenario=长上下文检索\ttpm=5000 concurrency=5\t4\t5\t1\t7.400\t0.000\t\t\t\t-1234.400\t0\t0\t0\t0\n" +
-		"2026-05-04T03:02:01.000Z\tendpoint a b[31m\t\t0\t\t0\t\t0.000\t\t61000.000\trequests used up\t\t0\t0\t0\t0\n"
+	const want = "2026-05-04T03:02:01.000Z\tall\trps=10\t12\t\t340\t34049.000\t9.960\trequests\t\t\t\t1200\t8\t2\t3\tfalse\n" +
+		"2026-05-04T03:02:01.000Z\tscenario=长上下文检索\ttpm=5000 concurrency=5\t4\t5\t1\t7.400\t0.000\t\t\t\t-1234.400\t0\t0\t0\t0\tfalse\n" +
+		"2026-05-04T03:02:01.000Z\tendpoint a b[31m\t\t0\t\t0\t\t\t\t61000.000\trequests used up\t\t0\t0\t0\t0\tfalse\n"
 	var got bytes.Buffer
 	laneRows(&got, someLanes())
 	if diff := cmp.Diff(want, got.String()); diff != "" {
@@ -161,9 +160,9 @@ func TestLanesJSONIsItsContract(t *testing.T) {
 // stay.
 func TestALowScreenShowsTheLanesThatMatter(t *testing.T) {
 	session := func(name string, flying, waiting int) shaper.LaneState {
-		return shaper.LaneState{Name: "session=" + name, Limit: "concurrency=2", InFlight: flying, Waiting: waiting}
+		return shaper.LaneState{Name: "session=" + name, Each: true, Limit: "concurrency=2", InFlight: flying, Waiting: waiting}
 	}
-	said := lanesSaid{Limits: []string{"session=each concurrency=2", "scenario=rag rps=1"}, Lanes: []shaper.LaneState{
+	said := lanesSaid{Lanes: []shaper.LaneState{
 		session("a", 1, 0), session("b", 2, 4), session("c", 1, 0), session("d", 0, 0), session("e", 2, 1),
 		{Name: "scenario=rag", Limit: "rps=1"}, {Name: "endpoint main", InFlight: 6}, {Name: "endpoint other", HeldMS: 5},
 	}}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -34,7 +33,7 @@ var laneColumns = []laneColumn{
 	{report.Column{Head: "in flight"}, 0, laneState.flying},
 	{report.Column{Head: "waiting"}, 0, func(l laneState) string { return strconv.Itoa(l.Waiting) }},
 	{report.Column{Head: "oldest"}, 1, laneState.oldest},
-	{report.Column{Head: "calls/s"}, 0, func(l laneState) string { return strconv.FormatFloat(l.PerS, 'f', 1, 64) }},
+	{report.Column{Head: "calls/s"}, 0, laneState.rate},
 	{report.Column{Head: "bound by", Left: true}, 0, func(l laneState) string { return orDash(l.Full) }},
 	{report.Column{Head: "held until", Left: true}, 0, laneState.heldUntil},
 	{report.Column{Head: "because", Left: true}, 3, laneState.because},
@@ -91,6 +90,13 @@ func (l laneState) because() string {
 	return orDash(l.HoldReason)
 }
 
+func (l laneState) rate() string {
+	if l.PerS == nil {
+		return noFigure
+	}
+	return strconv.FormatFloat(*l.PerS, 'f', 1, 64)
+}
+
 func (l laneState) tokensLeft() string {
 	if l.TokensLeft == nil {
 		return noFigure
@@ -111,7 +117,6 @@ type laneView struct {
 // their calls, and of the others those from which nobody waits, where there are
 // too many.
 func laneLines(said lanesSaid, v laneView) []string {
-	kindOf := laneKinds(said.Limits)
 	var lanes []laneState
 	idle := 0
 	for _, l := range said.Lanes {
@@ -169,32 +174,14 @@ const (
 	eachLane                     // by a rule with each, for a call
 )
 
-// laneKinds gives what tells the kind of a lane under these rules.
-func laneKinds(limits []string) func(shaper.LaneState) laneKind {
-	named := map[string]bool{}
-	var each []*regexp.Regexp // of a name and its limit
-	for _, text := range limits {
-		rule, err := shaper.ParseRule(text)
-		if err != nil {
-			continue // it is of a later weir
-		}
-		who, value := rule.Select.String()+" ", "="+shaper.Each+" "
-		if !strings.Contains(who, value) {
-			named[rule.Select.String()] = true
-			continue
-		}
-		name := strings.ReplaceAll(regexp.QuoteMeta(who), value, "=.+ ")
-		each = append(each, regexp.MustCompile("^"+name+regexp.QuoteMeta(rule.Limit.String())+"$"))
+func kindOf(l shaper.LaneState) laneKind {
+	switch {
+	case l.Each:
+		return eachLane
+	case l.Limit == "":
+		return endpointLane
 	}
-	return func(l shaper.LaneState) laneKind {
-		switch {
-		case l.Limit == "":
-			return endpointLane
-		case !named[l.Name] && slices.ContainsFunc(each, func(of *regexp.Regexp) bool { return of.MatchString(l.Name + " " + l.Limit) }):
-			return eachLane
-		}
-		return namedLane
-	}
+	return namedLane
 }
 
 // laneTable draws lanes with as many columns as fit.
