@@ -27,6 +27,7 @@ type Dataset struct {
 	Requests  int
 	Sessions  int           // as they are sent: turns at times of their own are one each
 	Begun     int           // of Sessions: those that do not go on with one before
+	AtMost    bool          // Begun is at most so many: there are more than are remembered
 	Timed     bool          // its lines say when they are due
 	Last      time.Duration // the start of the last session, in the file's own time; 0 unless Timed
 	Scenarios []string      // in the order in which they come
@@ -145,6 +146,7 @@ func (d *Dataset) survey() error {
 			return fmt.Errorf("%s: some lines have at_ms and some have not; give it to all, or say --qps or --for", t.place)
 		}
 	}
+	d.AtMost = begun.forgot
 	switch {
 	case d.Requests == 0:
 		return d.problem("holds no request that can be sent")

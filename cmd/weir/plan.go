@@ -187,7 +187,7 @@ func (a *app) readDataset(file string, f loadFlags, given func(string) bool) (*g
 	if err != nil {
 		return nil, usage(err)
 	}
-	fmt.Fprintf(a.err, "dataset %s (%s): %s in %s\n", file, d.Format, counted(d.Requests, "request"), counted(d.Begun, "session"))
+	fmt.Fprintf(a.err, "dataset %s (%s): %s in %s\n", file, d.Format, counted(d.Requests, "request"), bound("at most ", d.AtMost)+counted(d.Begun, "session"))
 	a.warn(d.Notes)
 	m := &loadmodel.Model{}
 	return &generator.Plan{Model: m, Dataset: d, Seed: chooseSeed(m, f.seed, given("seed"))}, nil

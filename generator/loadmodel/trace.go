@@ -257,6 +257,7 @@ type record struct {
 	at time.Duration
 
 	// What a survey tells of.
-	back  bool // the clock went back since the row before
-	fresh int  // of a row in a session: tokens as the file counts them; 0: as Input
+	back   bool // the clock went back since the row before
+	fresh  int  // of a row in a session: tokens as the file counts them; 0: as Input
+	forgot bool // of the sessions before it some are forgotten: this may be a later turn of one
 }

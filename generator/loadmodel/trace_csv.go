@@ -72,7 +72,7 @@ func (f table) records(t *Trace) iter.Seq2[record, error] {
 				yield(record{}, t.fault(l.number, err.Error()+"; mend the row or take it out"))
 				return
 			}
-			histories.place(&r.Row)
+			histories.place(&r)
 			if !yield(r, nil) {
 				return
 			}
