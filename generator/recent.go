@@ -1,8 +1,11 @@
 package generator
 
-// recent remembers what was last kept under a hash, of the last half a million
-// hashes at least, and twice as many at most. The zero recent is empty.
+import "cmp"
+
+// recent remembers what was last kept under a hash, of the last most hashes at
+// least, and twice as many at most. The zero recent is empty.
 type recent[V any] struct {
+	most       int // 0: recentHashes
 	young, old map[uint64]V
 	forgot     bool // something: what is not found may have been there
 }
@@ -22,7 +25,7 @@ func (r *recent[V]) get(h uint64) (V, bool) {
 }
 
 func (r *recent[V]) put(h uint64, v V) {
-	if _, there := r.young[h]; !there && len(r.young) >= recentHashes {
+	if _, there := r.young[h]; !there && len(r.young) >= cmp.Or(r.most, recentHashes) {
 		// The room of what is forgotten is used again.
 		r.forgot = r.forgot || len(r.old) > 0
 		clear(r.old)

@@ -85,6 +85,7 @@ type Trace struct {
 	BlockTokens int           // of the blocks that Row.HashIDs stand for; 0 when there are none
 
 	options TraceOptions
+	keys    int // sessions that are remembered; 0: recentKeys
 	probed  probed
 	source  func() io.Reader // where the rows stand, if that is no file of that path
 	// survey is what Survey found, so that it reads only once.

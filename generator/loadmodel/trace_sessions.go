@@ -1,6 +1,7 @@
 package loadmodel
 
 import (
+	"cmp"
 	"math"
 	"strconv"
 	"strings"
@@ -79,6 +80,10 @@ type histories struct {
 	states      recent[string, history]
 }
 
+func (t *Trace) histories() histories {
+	return histories{blockTokens: t.BlockTokens, states: recent[string, history]{most: t.keys}}
+}
+
 // mostBlocks is the most that weir makes up for a prompt: 4 million tokens,
 // beyond which nothing is shared.
 const mostBlocks = 1 << 16
@@ -120,9 +125,10 @@ func (h *histories) share(r *Row) {
 }
 
 // recent remembers what was last put under a key, for the keys of late: at
-// least the last 100,000 of them, and at most twice as many, or fewer where what
-// is put is large. The zero recent is empty.
+// least the last most of them, and at most twice as many, or fewer where what is
+// put is large. The zero recent is empty.
 type recent[K comparable, V any] struct {
+	most       int // 0: recentKeys
 	young, old map[K]sized[V]
 	size       int  // of young
 	forgot     bool // something: what is not found may have been there
@@ -147,7 +153,7 @@ func (r *recent[K, V]) get(key K) (V, bool) {
 // put keeps a value, which counts as so many keys more.
 func (r *recent[K, V]) put(key K, value V, more int) {
 	before, there := r.young[key]
-	if !there && r.size >= recentKeys {
+	if !there && r.size >= cmp.Or(r.most, recentKeys) {
 		r.forgot = r.forgot || len(r.old) > 0
 		clear(r.old) // its room is used again
 		r.young, r.old, r.size = r.old, r.young, 0
