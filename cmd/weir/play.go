@@ -26,6 +26,7 @@ type playOptions struct {
 // gives the error that its verdict is.
 func (a *app) play(ctx context.Context, s *stack, run *generator.Run, o playOptions) error {
 	if o.preflight {
+		run.OnRetry = func(said string) { a.warn([]string{said}) }
 		warnings, err := run.Preflight(ctx)
 		if err != nil {
 			if ctx.Err() != nil {
