@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"weir/generator/loadmodel"
 	"weir/proxy/wire"
 )
 
@@ -52,6 +53,10 @@ type DatasetOptions struct {
 
 	Model string   // to ask for, whatever the lines say; empty: as they say
 	API   wire.API // to speak, whatever the lines say; empty: as they say, else chat
+
+	// OnSurvey, when set, is told about once a second how many requests OpenDataset
+	// has read, which ends with loadmodel.ErrStopped where it says not to go on.
+	OnSurvey func(requests int) (goOn bool)
 }
 
 // Said is what one turn of a dataset says.
@@ -114,6 +119,7 @@ func (d *Dataset) survey() error {
 	untimed, back := 0, 0
 	d.weights = map[string]float64{}
 	var begun beginnings
+	told := time.Now()
 	for t, err := range d.talks() {
 		if err != nil {
 			return err
@@ -123,6 +129,12 @@ func (d *Dataset) survey() error {
 			d.Begun++
 		}
 		d.Requests += len(t.turns)
+		if d.options.OnSurvey != nil && time.Since(told) >= time.Second {
+			told = time.Now()
+			if !d.options.OnSurvey(d.Requests) {
+				return loadmodel.ErrStopped
+			}
+		}
 		if !slices.Contains(d.Scenarios, t.scenario) {
 			d.Scenarios = append(d.Scenarios, t.scenario)
 			if len(d.Scenarios) > mostScenarios {

@@ -41,7 +41,7 @@ func outlookText(w io.Writer, o *generator.Outlook, style report.Style) {
 		cmp.Or(o.Tokenizer, "no tokenizer"), estimated)
 	if o.Cost.Priced > 0 {
 		cached := ""
-		if o.Cost.HeldKnown() {
+		if o.Cost.HeldKnown() && o.Held > 0 {
 			cached = fmt.Sprintf("; %s%s if a perfect prefix cache held what it could", bound("at most ", o.HeldAtLeast), dollars(o.Cost.Held))
 		}
 		say("cost at most %s%s", dollars(o.Cost.Uncached), cached)

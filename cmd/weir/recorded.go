@@ -86,7 +86,7 @@ func (a *app) readRecorded(ctx context.Context, words string, f loadFlags, given
 	if err != nil {
 		return nil, usage(err)
 	}
-	if err := a.tellTrace(trace, "calls "+selection.String()); err != nil {
+	if err := a.tellTrace(trace, func() {}, "calls "+selection.String()); err != nil {
 		return nil, err
 	}
 	a.warn(r.notes())

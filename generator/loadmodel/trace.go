@@ -2,6 +2,7 @@ package loadmodel
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"iter"
@@ -73,7 +74,14 @@ type TraceOptions struct {
 	// the format says or, where its rows contradict that, as its rows say.
 	BlockTokens int
 	Seed        uint64 // of the chance in Times, and of what a ServeGen client draws
+
+	// OnSurvey, when set, is told about once a second how many rows a survey has
+	// read, which ends with ErrStopped where it says not to go on.
+	OnSurvey func(rows int) (goOn bool)
 }
+
+// ErrStopped is the error of a survey that was told not to go on.
+var ErrStopped = errors.New("the reading was stopped")
 
 // Trace is a file, or a folder of ServeGen's clients, of recorded requests. It
 // is read as it is used, in memory that does not grow with its length.

@@ -1,11 +1,14 @@
 package loadmodel
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
 	"runtime"
 	"testing"
+	"testing/synctest"
+	"time"
 )
 
 // grown is a file of so many lines that are written as they are read.
@@ -135,4 +138,25 @@ func TestRowsWithManyHashIDsDoNotWaitTogether(t *testing.T) {
 	if most == 0 || most > fullestIDs {
 		t.Errorf("%d ids waited together, want %d at most", most, fullestIDs)
 	}
+}
+
+// A long survey tells how far it is, and ends when it is told to.
+func TestASurveyTellsHowFarItIsAndEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var told []int
+		trace := &Trace{Name: "slow", Format: "azure"}
+		trace.options.OnSurvey = func(rows int) bool {
+			told = append(told, rows)
+			return len(told) < 3
+		}
+		trace.source = func() io.Reader {
+			return &grown{head: "TIMESTAMP,ContextTokens,GeneratedTokens\n", n: 100_000, line: func(dst []byte, _ int) []byte {
+				time.Sleep(time.Millisecond)
+				return append(dst, "2023-11-01 10:00:00,5,7\n"...)
+			}}
+		}
+		if _, err := trace.Survey(); !errors.Is(err, ErrStopped) || len(told) != 3 || told[0] != 1024 || told[2] != 3*1024 {
+			t.Errorf("told %v, ended with %v", told, err)
+		}
+	})
 }

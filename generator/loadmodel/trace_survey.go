@@ -53,12 +53,20 @@ func (t *Trace) Survey() (Survey, error) {
 	}
 	s := surveying{scenarios: map[string]bool{}}
 	var fault error
+	told := time.Now()
 	for r, err := range t.chosen() {
 		if err != nil {
 			fault = err
 			break
 		}
 		s.add(&r)
+		if s.Sessions%1024 == 0 && t.options.OnSurvey != nil && time.Since(told) >= time.Second {
+			told = time.Now()
+			if !t.options.OnSurvey(s.Rows) {
+				fault = ErrStopped
+				break
+			}
+		}
 	}
 	s.Scenarios = slices.Sorted(maps.Keys(s.scenarios))
 	if fault != nil {
