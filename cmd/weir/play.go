@@ -120,7 +120,8 @@ func judged(result *generator.Result, wants []report.Want, next string, a *app) 
 
 // warn tells of what works but not fully.
 func (a *app) warn(warnings []string) {
+	width, _ := terminal(a.err) // 0 where it is none, which wraps nothing
 	for _, w := range warnings {
-		fmt.Fprintln(a.err, "! "+w)
+		report.Paragraph(a.err, "! ", w, 2, report.Style{Width: width})
 	}
 }
