@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"weir/generator/loadmodel"
 	"weir/proxy/wire"
 )
 
@@ -27,6 +28,7 @@ type Dataset struct {
 	Requests  int
 	Sessions  int           // as they are sent: turns at times of their own are one each
 	Begun     int           // of Sessions: those that do not go on with one before
+	AtMost    bool          // Begun is at most so many: there are more than are remembered
 	Timed     bool          // its lines say when they are due
 	Last      time.Duration // the start of the last session, in the file's own time; 0 unless Timed
 	Scenarios []string      // in the order in which they come
@@ -51,6 +53,10 @@ type DatasetOptions struct {
 
 	Model string   // to ask for, whatever the lines say; empty: as they say
 	API   wire.API // to speak, whatever the lines say; empty: as they say, else chat
+
+	// OnSurvey, when set, is told about once a second how many requests OpenDataset
+	// has read, which ends with loadmodel.ErrStopped where it says not to go on.
+	OnSurvey func(requests int) (goOn bool)
 }
 
 // Said is what one turn of a dataset says.
@@ -113,6 +119,7 @@ func (d *Dataset) survey() error {
 	untimed, back := 0, 0
 	d.weights = map[string]float64{}
 	var begun beginnings
+	told := time.Now()
 	for t, err := range d.talks() {
 		if err != nil {
 			return err
@@ -122,6 +129,12 @@ func (d *Dataset) survey() error {
 			d.Begun++
 		}
 		d.Requests += len(t.turns)
+		if d.options.OnSurvey != nil && time.Since(told) >= time.Second {
+			told = time.Now()
+			if !d.options.OnSurvey(d.Requests) {
+				return loadmodel.ErrStopped
+			}
+		}
 		if !slices.Contains(d.Scenarios, t.scenario) {
 			d.Scenarios = append(d.Scenarios, t.scenario)
 			if len(d.Scenarios) > mostScenarios {
@@ -145,6 +158,7 @@ func (d *Dataset) survey() error {
 			return fmt.Errorf("%s: some lines have at_ms and some have not; give it to all, or say --qps or --for", t.place)
 		}
 	}
+	d.AtMost = begun.forgot
 	switch {
 	case d.Requests == 0:
 		return d.problem("holds no request that can be sent")

@@ -16,11 +16,15 @@ type Outlook struct {
 	Seed     uint64
 	Length   time.Duration // over which sessions start
 	Sessions int           // by their IDs: turns of a trace at times of their own are one
-	Requests int
-	WarmUp   int // of Requests; they are in all sums here, and in no scenario
+	// SessionsAtMost says that there were more sessions than are remembered, so
+	// that one that goes on may have counted as another.
+	SessionsAtMost bool
+	Requests       int
+	WarmUp         int // of Requests; they are in all sums here, and in no scenario
 
 	Input, Output int64 // tokens of all prompts, and of all answers at most
 	Held          int64 // of Input: what a perfect prefix cache would hold
+	HeldAtLeast   bool  // there was more to be held than is remembered
 	Unlimited     int   // requests that set no limit to their answers, which Output leaves out
 
 	Tokenizer string
@@ -64,9 +68,6 @@ type ScenarioOutlook struct {
 	Cost                                  Cost
 }
 
-// Spread is how values are spread, by nearest rank.
-type Spread struct{ Min, P50, P95, P99, Max int }
-
 // OutlookOptions are what is stated beside the plan. The zero value leaves out
 // what needs it.
 type OutlookOptions struct {
@@ -87,7 +88,7 @@ type Foreseen struct {
 func Foresee(ctx context.Context, p *Plan, options OutlookOptions) *Outlook {
 	f := &foresight{
 		Outlook: &Outlook{Seed: p.Seed, Length: p.Length(), Latency: options.Latency}, plan: p, prices: options.Prices,
-		scenarios: map[string]*gathered{}, flight: flight{latency: options.Latency}, unpriced: map[string]int{}, prefixes: map[string]*prefixes{},
+		scenarios: map[string]*gathered{}, flight: flight{latency: options.Latency}, unpriced: map[string]int{}, models: map[string]bool{},
 	}
 	f.flight.steady.from, f.flight.steady.to = p.rampEnd(), f.Length
 	for _, name := range p.scenarios() {
@@ -127,18 +128,18 @@ type foresight struct {
 	prices    []Price
 	scenarios map[string]*gathered
 	order     []string
-	prefixes  map[string]*prefixes // by model
+	models    map[string]bool // that are asked
+	cache     prefixes
 	flight    flight
 	begun     beginnings
 	unpriced  map[string]int // requests by model
 }
 
-// gathered is what is kept of a scenario while its plan is played: how often
-// each value came, which stays small where the values themselves do not.
+// gathered is what is kept of a scenario while its plan is played.
 type gathered struct {
 	ScenarioOutlook
 	apis, models         []string
-	input, output, turns map[int]int
+	input, output, turns values
 	biases
 	samples
 }
@@ -146,7 +147,7 @@ type gathered struct {
 func (f *foresight) scenario(name string) *gathered {
 	g := f.scenarios[name]
 	if g == nil {
-		g = &gathered{input: map[int]int{}, output: map[int]int{}, turns: map[int]int{}}
+		g = &gathered{}
 		g.Scenario = name
 		f.scenarios[name] = g
 		f.order = append(f.order, name)
@@ -199,16 +200,12 @@ func (f *foresight) add(s *Session) {
 		before, goesOn := f.goesOn(s.Scenario, s)
 		g.begin(s, before, goesOn)
 	}
-	cache := f.prefixes[s.Model]
-	if cache == nil {
-		cache = &prefixes{groups: map[int]int{}, blocks: map[int64]uint64{}}
-		f.prefixes[s.Model] = cache
-	}
+	f.models[s.Model] = true
 	price := priceOf(f.prices, s.Model)
 	drawn := s.Turns
 	s.Turns = s.expected()
 	for i, t := range s.Turns {
-		held := cache.held(s, i)
+		held := f.cache.held(s, i)
 		f.Input += int64(t.Input)
 		f.Output += int64(t.Output)
 		f.Held += int64(held)
@@ -223,9 +220,9 @@ func (f *foresight) add(s *Session) {
 			f.WarmUp++
 			continue
 		}
-		g.input[t.Input]++
+		g.input.add(t.Input)
 		if t.Output > 0 {
-			g.output[t.Output]++
+			g.output.add(t.Output)
 		}
 		g.InputTokens += int64(t.Input)
 		g.OutputTokens += int64(t.Output)
@@ -262,50 +259,29 @@ func (g *gathered) begin(s *Session, before int, goesOn bool) {
 	}
 	g.Requests += len(s.Turns)
 	if goesOn {
-		if g.turns[before]--; g.turns[before] == 0 {
-			delete(g.turns, before)
-		}
+		g.turns.takeBack(before)
 	} else {
 		g.Sessions++
 	}
-	g.turns[before+max(len(s.Turns), s.Flattened)]++
+	g.turns.add(before + max(len(s.Turns), s.Flattened))
 }
 
 // close works out what needs all sessions.
 func (f *foresight) close() {
 	f.flight.close(f.Outlook)
+	f.HeldAtLeast, f.SessionsAtMost = f.cache.forgot(), f.begun.forgot
+	if f.plan.Trace != nil {
+		survey, _ := f.plan.Trace.Survey() // an error is the Problem
+		f.SessionsAtMost = f.SessionsAtMost || survey.Forgot
+	}
 	for _, name := range f.order {
 		g := f.scenarios[name]
 		if n := f.Requests - f.WarmUp; n > 0 {
 			g.Share = float64(g.Requests) / float64(n)
 		}
 		g.API, g.Model = strings.Join(g.apis, ", "), strings.Join(g.models, ", ")
-		g.Input, g.Output, g.Turns = spread(g.input), spread(g.output), spread(g.turns)
+		g.Input, g.Output, g.Turns = g.input.spread(), g.output.spread(), g.turns.spread()
 		f.Outlook.Scenarios = append(f.Outlook.Scenarios, g.ScenarioOutlook)
 	}
 	f.warn()
-}
-
-// spread reads the ranks off counts of values.
-func spread(counts map[int]int) Spread {
-	var values []int
-	n := 0
-	for v, c := range counts {
-		values = append(values, v)
-		n += c
-	}
-	if n == 0 {
-		return Spread{}
-	}
-	slices.Sort(values)
-	at := func(p float64) int {
-		rank := int(p*float64(n) + 0.999999)
-		for _, v := range values {
-			if rank -= counts[v]; rank <= 0 {
-				return v
-			}
-		}
-		return values[len(values)-1]
-	}
-	return Spread{values[0], at(0.5), at(0.95), at(0.99), values[len(values)-1]}
 }

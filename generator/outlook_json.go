@@ -16,6 +16,7 @@ type (
 		Seed      uint64         `json:"seed,string"`
 		Length    float64        `json:"length_s"`
 		Sessions  int            `json:"sessions"`
+		AtMost    bool           `json:"sessions_at_most"`
 		Requests  int            `json:"requests"`
 		WarmUp    int            `json:"warm_up_requests"`
 		PeakRate  float64        `json:"peak_per_s"`
@@ -23,6 +24,7 @@ type (
 		Output    int64          `json:"output_tokens"`
 		Unlimited int            `json:"unlimited_requests"`
 		Held      *float64       `json:"prefix_reuse_share"`
+		AtLeast   bool           `json:"prefix_reuse_at_least"`
 		Tokenizer *string        `json:"tokenizer"`
 		Estimated bool           `json:"tokenizer_estimated"`
 		Cost      costJSON       `json:"cost"`
@@ -65,11 +67,12 @@ type (
 		Cost         costJSON   `json:"cost"`
 	}
 	spreadJSON struct {
-		Min *int `json:"min"`
-		P50 *int `json:"p50"`
-		P95 *int `json:"p95"`
-		P99 *int `json:"p99"`
-		Max *int `json:"max"`
+		Min   *int `json:"min"`
+		P50   *int `json:"p50"`
+		P95   *int `json:"p95"`
+		P99   *int `json:"p99"`
+		Max   *int `json:"max"`
+		About bool `json:"about"`
 	}
 	warningJSON struct {
 		Kind     string   `json:"kind"`
@@ -83,8 +86,8 @@ type (
 // JSON writes the outlook as store/report/PLAN.md describes it.
 func (o *Outlook) JSON(w io.Writer) error {
 	j := outlookJSON{
-		Schema: PlanSchema, Seed: o.Seed, Length: seconds(o.Length), Sessions: o.Sessions, Requests: o.Requests, WarmUp: o.WarmUp,
-		PeakRate: o.PeakRate, Input: o.Input, Output: o.Output, Unlimited: o.Unlimited, Held: part(o.Held, o.Input), Estimated: o.Estimated,
+		Schema: PlanSchema, Seed: o.Seed, Length: seconds(o.Length), Sessions: o.Sessions, AtMost: o.SessionsAtMost, Requests: o.Requests, WarmUp: o.WarmUp,
+		PeakRate: o.PeakRate, Input: o.Input, Output: o.Output, Unlimited: o.Unlimited, Held: part(o.Held, o.Input), AtLeast: o.HeldAtLeast, Estimated: o.Estimated,
 		Cost: o.Cost.json(), Every: seconds(o.Every), Moments: []momentJSON{}, Scenarios: []scenarioJSON{}, Warnings: []warningJSON{},
 	}
 	if o.Tokenizer != "" {
@@ -135,7 +138,7 @@ func (s *Spread) json() spreadJSON {
 	if s.Max == 0 {
 		return spreadJSON{}
 	}
-	return spreadJSON{&s.Min, &s.P50, &s.P95, &s.P99, &s.Max}
+	return spreadJSON{&s.Min, &s.P50, &s.P95, &s.P99, &s.Max, s.About}
 }
 
 // seconds keep a time's nanoseconds.

@@ -6,13 +6,24 @@ import (
 	"weir/proxy/wire"
 )
 
-// prefixes are what a model's perfect prefix cache would hold: everything that
-// was ever said to it, and answered, from a prompt's first token on.
+// prefixes are what each model's perfect prefix cache would hold: everything
+// that was ever said to it, and answered, from a prompt's first token on. What
+// the prompts of a file hold is forgotten after much else; the zero prefixes are
+// empty.
 type prefixes struct {
-	groups map[int]int      // tokens of each shared prefix's group
-	blocks map[int64]uint64 // a trace's blocks: a bit for each of 64 ids
+	groups map[group]int    // tokens of each shared prefix's group
+	blocks recent[uint64]   // a trace's blocks: a bit for each of 64 ids
 	said   recent[struct{}] // hashes of prompts of a dataset, up to the end of each stretch
 }
+
+type group struct {
+	model  string
+	number int
+}
+
+// forgot says whether something was forgotten: what is held is then at least so
+// much.
+func (p *prefixes) forgot() bool { return p.blocks.forgot || p.said.forgot }
 
 // held is how many tokens of a turn's prompt the cache would hold, and lets it
 // hold all of it from now on.
@@ -27,24 +38,40 @@ func (p *prefixes) held(s *Session, turn int) int {
 	}
 	held := 0
 	if s.Prefix.Tokens > 0 {
-		held = p.groups[s.Prefix.Group]
-		p.groups[s.Prefix.Group] = s.Prefix.Tokens
+		of := group{s.Model, s.Prefix.Group}
+		held = p.groups[of]
+		if p.groups == nil {
+			p.groups = map[group]int{}
+		}
+		p.groups[of] = s.Prefix.Tokens
 	}
 	if len(s.Blocks) > 0 {
-		held = max(held, p.begun(s.Blocks)*s.BlockTokens)
+		held = max(held, p.begun(s)*s.BlockTokens)
 	}
 	return min(held, input)
 }
 
-// begun is how many blocks, from the first on, were there before.
-func (p *prefixes) begun(blocks []int64) int {
+// begun is how many of a session's blocks, from the first on, were there before.
+func (p *prefixes) begun(s *Session) int {
+	model := xxhash.Sum64String(s.Model)
 	begun, whole := 0, true
-	for _, id := range blocks {
-		at, bit := id>>6, uint64(1)<<(id&63)
-		if whole = whole && p.blocks[at]&bit != 0; whole {
-			begun++
+	for rest := s.Blocks; len(rest) > 0; {
+		// Ids that stand together are looked up together.
+		at := rest[0] >> 6
+		key := uint64(at) ^ model //nolint:gosec // any bits will do
+		there, _ := p.blocks.get(key)
+		now := there
+		for len(rest) > 0 && rest[0]>>6 == at {
+			bit := uint64(1) << (rest[0] & 63)
+			if whole = whole && now&bit != 0; whole {
+				begun++
+			}
+			now |= bit
+			rest = rest[1:]
 		}
-		p.blocks[at] |= bit
+		if now != there {
+			p.blocks.put(key, now)
+		}
 	}
 	return begun
 }
@@ -66,10 +93,11 @@ func (p *prefixes) quoted(s *Session, turn int) int {
 		return 0
 	}
 	h := xxhash.New()
+	_, _ = h.WriteString(s.Model + "\x00") // it never fails
 	held, all, whole := 0, 0, true
 	// What a text is, and that it has an end, is part of what is said.
 	note := func(what, text string) {
-		_, _ = h.WriteString(what + "\x00") // it never fails
+		_, _ = h.WriteString(what + "\x00")
 		for all += len(text); len(text) > 0; {
 			piece := text[:min(len(text), stretch)]
 			text = text[len(piece):]
@@ -99,29 +127,4 @@ func (p *prefixes) quoted(s *Session, turn int) int {
 		}
 	}
 	return int(int64(s.Turns[turn].Input) * int64(held) / int64(max(all, 1)))
-}
-
-// recent remembers what was last kept under a hash, of the last half a million
-// hashes at least, and twice as many at most. The zero recent is empty.
-type recent[V any] struct{ young, old map[uint64]V }
-
-const recentHashes = 500_000
-
-// get finds what is kept. What was found is not soon forgotten.
-func (r *recent[V]) get(h uint64) (V, bool) {
-	v, ok := r.young[h]
-	if ok {
-		return v, true
-	}
-	if v, ok = r.old[h]; ok {
-		r.put(h, v)
-	}
-	return v, ok
-}
-
-func (r *recent[V]) put(h uint64, v V) {
-	if r.young == nil || len(r.young) >= recentHashes {
-		r.young, r.old = map[uint64]V{}, r.young
-	}
-	r.young[h] = v
 }

@@ -48,7 +48,7 @@ func TestTurnsOfATraceAreOneSession(t *testing.T) {
 			s := o.Scenarios[0]
 			return fmt.Sprintf("%d in %d, scenario %d in %d, turns %v", o.Requests, o.Sessions, s.Requests, s.Sessions, s.Turns)
 		}
-		const want = "3 in 2, scenario 3 in 2, turns {1 1 2 2 2}"
+		const want = "3 in 2, scenario 3 in 2, turns {1 1 2 2 2 false}"
 		if diff := cmp.Diff(want, sessions(p)); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}

@@ -127,13 +127,13 @@ func (f *foresight) warn() {
 // warnUnusedPrices is of prices whose name no model has.
 func (f *foresight) warnUnusedPrices() {
 	var models []string
-	for _, name := range slices.Sorted(maps.Keys(f.prefixes)) {
+	for _, name := range slices.Sorted(maps.Keys(f.models)) {
 		if name != "" {
 			models = append(models, name)
 		}
 	}
 	for _, p := range f.prices {
-		if _, asked := f.prefixes[p.Model]; asked || p.Model == "*" || f.Requests == 0 {
+		if f.models[p.Model] || p.Model == "*" || f.Requests == 0 {
 			continue
 		}
 		there := "no model is named in it (* is any)"
@@ -164,7 +164,10 @@ func (f *foresight) warnBiases() {
 	}
 	if v := share(all.history); v < historyLimit {
 		carry := "no request carries history"
-		if v > 0 {
+		switch {
+		case f.HeldAtLeast:
+			carry = fmt.Sprintf("at least %.0f%% of requests carry history", 100*v)
+		case v > 0:
 			carry = wholePercent(v) + " of requests carry history"
 		}
 		f.note("single_turns", "", v, historyLimit, "single turns: %s; of a recorded hour of conversations 39%% did", carry)

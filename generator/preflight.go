@@ -26,8 +26,9 @@ const (
 )
 
 // Preflight proves base URL, key, model id, streaming and usage with one small
-// request of each API and model of the plan, outside any run. The error says
-// which of these it is and what to do; warnings name what works but not fully.
+// request of each API and model of the plan, outside any run. What may pass by
+// itself is asked again, a few times. The error says which of these it is and
+// what to do; warnings name what works but not fully.
 func (r *Run) Preflight(ctx context.Context) (warnings []string, err error) {
 	base, err := r.Target.parse()
 	if err != nil {
@@ -44,7 +45,7 @@ func (r *Run) Preflight(ctx context.Context) (warnings []string, err error) {
 	c := newClient(&outside, base, r.timeout(), trip)
 	for _, k := range r.Plan.dialects() {
 		s := Session{Scenario: "preflight", WarmUp: true, API: k.api, Model: k.model, Stream: k.stream, Turns: []Turn{{Output: preflightTokens}}}
-		more, err := c.prove(ctx, &s, r.Plan)
+		more, err := r.prove(ctx, c, &s, k)
 		if err != nil {
 			return warnings, fmt.Errorf("preflight: %s at %s: %w", k, cmp.Or(r.Target.Shown, r.Target.BaseURL), err)
 		}
@@ -108,13 +109,13 @@ func (p *Plan) dialects() []dialect {
 }
 
 // prove sends one small request and judges its answer.
-func (c *client) prove(ctx context.Context, s *Session, p *Plan) (warnings []string, err error) {
+func (r *Run) prove(ctx context.Context, c *client, s *Session, of dialect) (warnings []string, err error) {
 	conv := &conversation{Session: *s, format: wire.For(s.API)}
 	if conv.format == nil {
 		return nil, errors.New("there is no such API: want chat, responses, messages, gemini or completions")
 	}
-	if p.Model != nil {
-		conv.request.Extra = p.Model.ExtraBody
+	if r.Plan.Model != nil {
+		conv.request.Extra = r.Plan.Model.ExtraBody
 	}
 	conv.shape()
 	conv.request.Messages = []wire.Message{{Role: wire.User, Parts: []wire.Part{{Kind: wire.KindText, Text: preflightText}}}}
@@ -122,13 +123,19 @@ func (c *client) prove(ctx context.Context, s *Session, p *Plan) (warnings []str
 	if err != nil {
 		return nil, err
 	}
-	m := c.begin(s, 0, prepared, 0)
-	m.ExpectedInput, m.ExpectedOutput = wire.Count{}, wire.Count{}
-	err = c.send(ctx, m, prepared, nil)
-	if ctx.Err() != nil {
-		return nil, ctx.Err()
+	for tries := 1; ; tries++ {
+		m := c.begin(s, 0, prepared, 0)
+		m.ExpectedInput, m.ExpectedOutput = wire.Count{}, wire.Count{}
+		err = c.send(ctx, m, prepared, nil)
+		if passing := passes(m, err); ctx.Err() == nil && passing && r.pause(ctx, tries, of, m) {
+			continue
+		} else if ctx.Err() != nil {
+			return nil, ctx.Err()
+		} else if warnings, err = judgePreflight(m, err, c.keys.given(s.API)); err != nil && passing {
+			err = fmt.Errorf("%w (%s; --no-preflight sends the load all the same)", err, count(tries, "try", "tries"))
+		}
+		return warnings, err
 	}
-	return judgePreflight(m, err, c.keys.given(s.API))
 }
 
 // judgePreflight says what an answer proves.

@@ -7,7 +7,9 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"weir/proxy/wire"
 )
@@ -78,7 +80,7 @@ func TestPreflightSaysWhatIsWrong(t *testing.T) {
 		{"a cut stream → said", stream(true, 40), "k", []string{"does not end"}, ""},
 		{"an error inside a 200 → said", answer(200, "text/event-stream", "data: {\"error\":{\"message\":\"no capacity\"}}\n\n"), "k", []string{"holds an error", "no capacity"}, ""},
 		{"429 → a warning", apiError(429, "slow down", ""), "k", nil, "limits the rate"},
-		{"500 → its message", apiError(500, "boom", ""), "k", []string{"500", "boom"}, ""},
+		{"500 → its message", apiError(500, "boom", ""), "k", []string{"500", "boom", "4 tries", "--no-preflight"}, ""},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			s := httptest.NewServer(row.handler)
@@ -127,10 +129,77 @@ func TestPreflightSaysWhyNothingAnswers(t *testing.T) {
 	}
 }
 
+// What may pass by itself is asked again, and said; what will not is not.
+func TestPreflightAsksAgainWhatMayPass(t *testing.T) {
+	status := func(status int) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) { http.Error(w, `{"error": {"message": "oops"}}`, status) }
+	}
+	w := wire.NewWriter(wire.For(wire.Chat), "x", "m", wire.Usage{}, wire.WriterOptions{Usage: true})
+	body := w.Close(w.Text(w.Open(nil), "ready"), "stop", wire.Usage{Input: wire.N(9), Output: wire.N(1)})
+	stream := func(cut int) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "text/event-stream")
+			_, _ = w.Write(body[:len(body)-cut])
+		}
+	}
+	reset := func(w http.ResponseWriter, _ *http.Request) {
+		conn, _, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		_ = conn.(*net.TCPConn).SetLinger(0)
+		conn.Close()
+	}
+	for _, row := range []struct {
+		name  string
+		fails []http.HandlerFunc // one after the other, before all is well
+		asked int
+		ok    bool
+		said  string
+	}{
+		{"500 once → asked again", []http.HandlerFunc{status(500)}, 2, true, "try 1 of 4: status 500: oops"},
+		{"503, 529 and 429 → asked again thrice", []http.HandlerFunc{status(503), status(529), status(429)}, 4, true, "try 3 of 4: status 429"},
+		{"reset → asked again", []http.HandlerFunc{reset}, 2, true, "try 1 of 4: "},
+		{"a cut stream → asked again", []http.HandlerFunc{stream(40)}, 2, true, "try 1 of 4: truncated"},
+		{"500 for ever → the end", []http.HandlerFunc{status(500), status(500), status(500), status(500)}, 4, false, "try 3 of 4"},
+		{"401 → the end at once", []http.HandlerFunc{status(401)}, 1, false, ""},
+		{"403 → the end at once", []http.HandlerFunc{status(403)}, 1, false, ""},
+		{"404 → the end at once", []http.HandlerFunc{status(404)}, 1, false, ""},
+		{"400 → the end at once", []http.HandlerFunc{status(400)}, 1, false, ""},
+		{"501 → the end at once", []http.HandlerFunc{status(501)}, 1, false, ""},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			var asked atomic.Int64
+			s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				answer := stream(0)
+				if n := int(asked.Add(1)); n <= len(row.fails) {
+					answer = row.fails[n-1]
+				}
+				answer(w, r)
+			}))
+			defer s.Close()
+			m := decode(t, `{"load_model": {"name": "p", "model": "m", "scenarios": [{"id": "a", "weight": 1, "input_tokens": {"min": 50, "max": 60}, "output_tokens": {"min": 5, "max": 6}}], "target_qps": 1, "duration_seconds": 1}}`)
+			r, _ := newRun(&endpoint{Server: s}, &Plan{Model: m})
+			r.Target.Keys.OpenAI, r.backOff = "k", time.Microsecond
+			var said []string
+			r.OnRetry = func(text string) { said = append(said, text) }
+			_, err := r.Preflight(t.Context())
+			if (err == nil) != row.ok || int(asked.Load()) != row.asked || len(said) != row.asked-1 && row.ok {
+				t.Errorf("asked %d times, said %q: %v", asked.Load(), said, err)
+			}
+			if got := strings.Join(said, "\n"); !strings.Contains(got, row.said) || row.said == "" && got != "" {
+				t.Errorf("said %q, want %q", got, row.said)
+			}
+		})
+	}
+}
+
 func preflight(t *testing.T, base string, key Secret) ([]string, error) {
 	t.Helper()
 	m := decode(t, `{"load_model": {"name": "p", "model": "m", "scenarios": [{"id": "a", "weight": 1, "input_tokens": {"min": 50, "max": 60}, "output_tokens": {"min": 5, "max": 6}}], "target_qps": 1, "duration_seconds": 1}}`)
 	r, _ := newRun(&endpoint{Server: &httptest.Server{URL: base}}, &Plan{Model: m})
 	r.Target.Keys.OpenAI = key
+	r.backOff = time.Microsecond
 	return r.Preflight(context.Background())
 }

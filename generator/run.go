@@ -41,7 +41,12 @@ type Run struct {
 	OnProgress    func(Progress)
 	ProgressEvery time.Duration
 
+	// OnRetry, when set, is told of each try of the preflight that went wrong and
+	// is made again.
+	OnRetry func(said string)
+
 	transport http.RoundTripper // in tests; nil: our own
+	backOff   time.Duration     // of the preflight, in tests; 0: preflightBackOff
 }
 
 // NewRunID gives a run's name: 8 hex digits, unlikely to come twice.

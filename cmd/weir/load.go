@@ -281,19 +281,19 @@ func (a *app) readWhole(ctx context.Context, file string, f loadFlags, given fun
 	case recorded:
 		return a.readRecorded(ctx, file, f, given)
 	case trace:
-		return a.readTrace(file, f, given)
+		return a.readTrace(ctx, file, f, given)
 	case dataset:
 		if err := f.trace.notFor(file, "dataset", given); err != nil {
 			return nil, err
 		}
-		return a.readDataset(file, f, given)
+		return a.readDataset(ctx, file, f, given)
 	}
 	m, err := readModel(file)
 	if err != nil {
 		return nil, err
 	}
 	if m.Trace != nil {
-		return a.readModelsTrace(file, m, f, given)
+		return a.readModelsTrace(ctx, file, m, f, given)
 	}
 	if err := f.trace.notFor(file, "load model", given); err != nil {
 		return nil, err

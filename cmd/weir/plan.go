@@ -177,17 +177,19 @@ func isSameFile(a, b string) bool {
 }
 
 // readDataset makes the plan of a file of requests, and says what is odd in it.
-func (a *app) readDataset(file string, f loadFlags, given func(string) bool) (*generator.Plan, error) {
+func (a *app) readDataset(ctx context.Context, file string, f loadFlags, given func(string) bool) (*generator.Plan, error) {
 	if given("speed") && (given("for") || given("qps")) {
 		return nil, usagef("--speed keeps the times of %s, and --for and --qps put new ones in their place; give one or the other", file)
 	}
+	told, end := a.surveying(ctx, file)
 	d, err := generator.OpenDataset(file, generator.DatasetOptions{
-		Limit: f.limit, Speed: f.speed, QPS: f.qps, For: f.length, Model: f.model, API: wire.API(f.api),
+		Limit: f.limit, Speed: f.speed, QPS: f.qps, For: f.length, Model: f.model, API: wire.API(f.api), OnSurvey: told,
 	})
+	end()
 	if err != nil {
-		return nil, usage(err)
+		return nil, surveyed(err)
 	}
-	fmt.Fprintf(a.err, "dataset %s (%s): %s in %s\n", file, d.Format, counted(d.Requests, "request"), counted(d.Begun, "session"))
+	fmt.Fprintf(a.err, "dataset %s (%s): %s in %s\n", file, d.Format, counted(d.Requests, "request"), bound("at most ", d.AtMost)+counted(d.Begun, "session"))
 	a.warn(d.Notes)
 	m := &loadmodel.Model{}
 	return &generator.Plan{Model: m, Dataset: d, Seed: chooseSeed(m, f.seed, given("seed"))}, nil

@@ -2,11 +2,13 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"time"
 
 	"weir/generator"
+	"weir/generator/loadmodel"
 )
 
 // foresee plays a plan, and shows on a terminal how far it has come.
@@ -30,6 +32,33 @@ func (a *app) foresee(ctx context.Context, plan *generator.Plan, options generat
 		return nil, usage(o.Problem)
 	}
 	return o, nil
+}
+
+// surveying shows on a terminal how much of a file is read before its plan is
+// played, and ends that where ctx does. What it gives is told of the requests
+// read so far, and to be ended.
+func (a *app) surveying(ctx context.Context, file string) (told func(requests int) bool, end func()) {
+	columns, tty := terminal(a.err)
+	l := &live{w: a.err, columns: columns}
+	told = func(requests int) bool {
+		if tty && ctx.Err() == nil {
+			l.draw([]string{fmt.Sprintf("reading %s, %s requests so far; Ctrl-C ends it", file, thousands(int64(requests)))})
+		}
+		return ctx.Err() == nil
+	}
+	return told, func() {
+		if tty {
+			l.clear()
+		}
+	}
+}
+
+// surveyed is the error of a survey.
+func surveyed(err error) error {
+	if errors.Is(err, loadmodel.ErrStopped) {
+		return errInterrupted
+	}
+	return usage(err)
 }
 
 // written shows on a terminal how much of a file is written.

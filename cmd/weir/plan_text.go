@@ -25,7 +25,7 @@ const (
 func outlookText(w io.Writer, o *generator.Outlook, style report.Style) {
 	say := func(format string, a ...any) { sentence(w, fmt.Sprintf(format, a...), style) }
 	say("%s in %s over %s, seed %d, at most %.0f starts a second",
-		counted(o.Requests, "request"), counted(o.Sessions, "session"), o.Length.Round(100*time.Millisecond), o.Seed, o.PeakRate)
+		counted(o.Requests, "request"), bound("at most ", o.SessionsAtMost)+counted(o.Sessions, "session"), o.Length.Round(100*time.Millisecond), o.Seed, o.PeakRate)
 	if o.WarmUp > 0 {
 		say("%d of them warm-up, left out of the table", o.WarmUp)
 	}
@@ -35,14 +35,14 @@ func outlookText(w io.Writer, o *generator.Outlook, style report.Style) {
 	}
 	held := ""
 	if o.Input > 0 {
-		held = fmt.Sprintf(" (%s of them a perfect prefix cache would hold)", portion(o.Held, o.Input))
+		held = fmt.Sprintf(" (%s%s of them a perfect prefix cache would hold)", bound("at least ", o.HeldAtLeast), portion(o.Held, o.Input))
 	}
 	say("%s prompt tokens%s, at most %s answer tokens; counted by %s%s", thousands(o.Input), held, thousands(o.Output),
 		cmp.Or(o.Tokenizer, "no tokenizer"), estimated)
 	if o.Cost.Priced > 0 {
 		cached := ""
-		if o.Cost.HeldKnown() {
-			cached = fmt.Sprintf("; %s if a perfect prefix cache held what it could", dollars(o.Cost.Held))
+		if o.Cost.HeldKnown() && o.Held > 0 {
+			cached = fmt.Sprintf("; %s%s if a perfect prefix cache held what it could", bound("at most ", o.HeldAtLeast), dollars(o.Cost.Held))
 		}
 		say("cost at most %s%s", dollars(o.Cost.Uncached), cached)
 	}
@@ -151,7 +151,7 @@ func outlookTable(w io.Writer, o *generator.Outlook, style report.Style) {
 	columns = append(columns,
 		outlookColumn{report.Column{Head: "requests", Rank: rankRequests}, func(s *scenario) string { return strconv.Itoa(s.Requests) }},
 		outlookColumn{report.Column{Head: "share", Rank: rankRequests}, func(s *scenario) string { return portion(int64(math.Round(s.Share*1e6)), 1e6) }},
-		outlookColumn{report.Column{Head: "sessions", Rank: rankSessions}, func(s *scenario) string { return strconv.Itoa(s.Sessions) }})
+		outlookColumn{report.Column{Head: "sessions", Rank: rankSessions}, func(s *scenario) string { return bound("≤", o.SessionsAtMost) + strconv.Itoa(s.Sessions) }})
 	turns := func(s *scenario) *generator.Spread { return &s.Turns }
 	figures("turns", "p50", rankTurns, turns, p50)
 	figures("turns", "max", rankTurns, turns, most)
@@ -168,7 +168,7 @@ func outlookTable(w io.Writer, o *generator.Outlook, style report.Style) {
 		figures(sizes.over, "p99", sizes.rank, sizes.of, p99)
 		figures(sizes.over, "max", rankTail, sizes.of, most)
 	}
-	columns = append(columns, outlookColumn{report.Column{Over: "prefix", Head: "reuse", Rank: rankReuse}, func(s *scenario) string { return portion(s.HeldTokens, s.InputTokens) }})
+	columns = append(columns, outlookColumn{report.Column{Over: "prefix", Head: "reuse", Rank: rankReuse}, func(s *scenario) string { return bound("≥", o.HeldAtLeast) + portion(s.HeldTokens, s.InputTokens) }})
 	if o.Cost.Priced > 0 {
 		columns = append(columns, outlookColumn{report.Column{Head: "cost", Rank: rankCost}, func(s *scenario) string {
 			if s.Cost.Priced == 0 {
@@ -197,7 +197,16 @@ func figure(of generator.Spread, v int) string {
 	if of.Max == 0 {
 		return "–"
 	}
-	return strconv.Itoa(v)
+	return bound("~", of.About && v != of.Min && v != of.Max) + strconv.Itoa(v)
+}
+
+// bound is what stands before a figure that is not exact; nothing before one
+// that is.
+func bound(word string, inexact bool) string {
+	if inexact {
+		return word
+	}
+	return ""
 }
 
 // portion writes a share; absent when the whole is 0.

@@ -26,6 +26,7 @@ type playOptions struct {
 // gives the error that its verdict is.
 func (a *app) play(ctx context.Context, s *stack, run *generator.Run, o playOptions) error {
 	if o.preflight {
+		run.OnRetry = func(said string) { a.warn([]string{said}) }
 		warnings, err := run.Preflight(ctx)
 		if err != nil {
 			if ctx.Err() != nil {
@@ -119,7 +120,8 @@ func judged(result *generator.Result, wants []report.Want, next string, a *app) 
 
 // warn tells of what works but not fully.
 func (a *app) warn(warnings []string) {
+	width, _ := terminal(a.err) // 0 where it is none, which wraps nothing
 	for _, w := range warnings {
-		fmt.Fprintln(a.err, "! "+w)
+		report.Paragraph(a.err, "! ", w, 2, report.Style{Width: width})
 	}
 }

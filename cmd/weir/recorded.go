@@ -86,7 +86,7 @@ func (a *app) readRecorded(ctx context.Context, words string, f loadFlags, given
 	if err != nil {
 		return nil, usage(err)
 	}
-	if err := a.tellTrace(trace, "calls "+selection.String()); err != nil {
+	if err := a.tellTrace(trace, func() {}, "calls "+selection.String()); err != nil {
 		return nil, err
 	}
 	a.warn(r.notes())
@@ -134,6 +134,9 @@ type recorded struct {
 	proxied       map[string]bool // by run: the proxy's view of its calls is there
 	open          map[line]*talk
 	queue         []*talk // by their starts; those that wait for one before them to end
+	waiting       int     // sizes of those in the queue
+	room          int     // that they may take; 0: mostWaiting
+	cut           int     // that did not get to wait for their next turn, for want of room
 	calls         int
 	unsized       int // without usage: sized by their bytes
 	unshaped      int // without a shape
@@ -153,6 +156,13 @@ type talk struct {
 	done   time.Time    // when its answer ended; zero: it failed, and nothing follows
 	closed bool
 }
+
+// size is about how many words of memory a talk takes.
+func (c *talk) size() int { return 64 + len(c.row.HashIDs) + 8*len(c.blocks) + 3*len(c.row.Then) }
+
+// mostWaiting is the size of all talks that wait, some 32 MB: the rest of what a
+// session says while others fill that is played at its own instants.
+const mostWaiting = 1 << 22
 
 // A session that was silent for so long goes on at its own instant, as one of
 // its own: nothing is held for it.
@@ -220,6 +230,12 @@ func (r *recorded) add(ctx context.Context, c *call.Call) error {
 	if err != nil {
 		return err
 	}
+	r.place(c, shape)
+	return nil
+}
+
+// place does so with a call whose shape is known.
+func (r *recorded) place(c *call.Call, shape []wire.Block) {
 	input, output := r.sizes(c)
 	of := line{c.Run, c.Session, c.Agent, c.Purpose, c.Request.Model}
 	var done time.Time
@@ -228,9 +244,11 @@ func (r *recorded) add(ctx context.Context, c *call.Call) error {
 	}
 	if before := r.open[of]; c.Session != "" && before.leadsTo(c, input, shape) {
 		think := c.Started().Sub(before.done)
+		r.waiting -= before.size()
 		before.row.Then = append(before.row.Then, loadmodel.FollowUp{Input: input, Output: output, Think: think})
 		before.input, before.blocks, before.done = input, shape, done
-		return nil
+		r.waiting += before.size()
+		return
 	} else if before != nil {
 		before.closed = true
 	}
@@ -247,7 +265,7 @@ func (r *recorded) add(ctx context.Context, c *call.Call) error {
 		r.open[of] = next
 	}
 	r.queue = append(r.queue, next)
-	return nil
+	r.waiting += next.size()
 }
 
 // leadsTo says whether a call carries a conversation on: it came after the
@@ -274,9 +292,13 @@ func (r *recorded) flush(now time.Time) error {
 	for len(r.queue) > 0 {
 		c := r.queue[0]
 		over := c.closed || now.IsZero() || c.done.IsZero() || now.Sub(c.done) > longestThought
-		if !over {
+		if !over && r.waiting <= cmp.Or(r.room, mostWaiting) {
 			return nil
 		}
+		if !over {
+			r.cut++
+		}
+		r.waiting -= c.size()
 		c.closed = true
 		if err := r.write(&c.row); err != nil {
 			return fmt.Errorf("write down which calls to play: %w", err)
@@ -326,6 +348,9 @@ func (r *recorded) notes() (notes []string) {
 	}
 	if r.unplanned > 0 {
 		notes = append(notes, fmt.Sprintf("%d of %d calls do not tell how long their answers were: at least 1 token is asked for", r.unplanned, r.calls))
+	}
+	if r.cut > 0 {
+		notes = append(notes, fmt.Sprintf("%s split, as very many other calls came before a next turn: that turn is played at its own instant, whenever the answer before it ends", counted(r.cut, "session")))
 	}
 	switch {
 	case r.unshaped == r.calls:

@@ -248,3 +248,45 @@ func TestRecordedShapesBecomeSharedBlocks(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+// A session whose turns lie far apart does not keep all that came between them in
+// memory: its later turn is then played at its own instant.
+func TestSessionsDoNotWaitAmongTooManyCalls(t *testing.T) {
+	const s = time.Second
+	read := func(room int) (rows []loadmodel.Row, most int, r *recorded) {
+		r = &recorded{open: map[line]*talk{}, room: room}
+		r.write = func(row *loadmodel.Row) error {
+			rows = append(rows, *row)
+			return nil
+		}
+		day := time.Date(2026, 11, 2, 10, 0, 0, 0, time.UTC)
+		r.first = day
+		add := func(at int, session string) {
+			c := &call.Call{Outcome: call.OK, Usage: wire.Usage{Input: wire.N(100), Output: wire.N(5)}}
+			c.Session, c.Arrived, c.Done = session, call.At(day.Add(time.Duration(at)*s)), call.At(day.Add(time.Duration(at)*s+s/2))
+			r.place(c, nil)
+			if err := r.flush(c.Started()); err != nil {
+				t.Fatal(err)
+			}
+			most = max(most, len(r.queue))
+		}
+		add(0, "slow")
+		for i := range 100 {
+			add(1+i, "")
+		}
+		add(101, "slow")
+		if err := r.flush(time.Time{}); err != nil {
+			t.Fatal(err)
+		}
+		return rows, most, r
+	}
+	rows, most, r := read(0)
+	if len(rows) != 101 || len(rows[0].Then) != 1 || most != 101 || r.cut != 0 {
+		t.Errorf("%d rows, the first %+v; %d waited, %d cut", len(rows), rows[0], most, r.cut)
+	}
+	rows, most, r = read(20 * 64)
+	last := rows[len(rows)-1]
+	if len(rows) != 102 || len(rows[0].Then) != 0 || last.Session != "slow" || last.At != 101*s || most > 20 || r.cut != 1 || !strings.Contains(strings.Join(r.notes(), ""), "1 session split") {
+		t.Errorf("%d rows, the last %+v; %d waited, %d cut: %q", len(rows), last, most, r.cut, r.notes())
+	}
+}

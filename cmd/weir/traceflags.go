@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"strings"
 	"time"
@@ -51,18 +52,18 @@ func (t *traceFlags) notFor(file, what string, given func(string) bool) error {
 }
 
 // readTrace makes the plan of a recorded trace, and says what is odd in it.
-func (a *app) readTrace(file string, f loadFlags, given func(string) bool) (*generator.Plan, error) {
+func (a *app) readTrace(ctx context.Context, file string, f loadFlags, given func(string) bool) (*generator.Plan, error) {
 	if given("for") || given("qps") {
 		return nil, usagef("--for and --qps are for load models, and %s is a trace; use --limit and --speed", file)
 	}
 	m := &loadmodel.Model{Model: f.model, API: wire.API(f.api)}
 	seed := chooseSeed(m, f.seed, given("seed"))
-	return a.tracePlan(m, file, f.trace.options(f, seed))
+	return a.tracePlan(ctx, m, file, f.trace.options(f, seed))
 }
 
 // readModelsTrace makes the plan of a load model that names a trace. Flags go
 // before what the model says of it.
-func (a *app) readModelsTrace(file string, m *loadmodel.Model, f loadFlags, given func(string) bool) (*generator.Plan, error) {
+func (a *app) readModelsTrace(ctx context.Context, file string, m *loadmodel.Model, f loadFlags, given func(string) bool) (*generator.Plan, error) {
 	if given("for") || given("qps") || f.run.users != 0 {
 		return nil, usagef("--for, --qps and --users are for rates, and the load model %s plays a trace; use --limit and --speed", file)
 	}
@@ -70,30 +71,35 @@ func (a *app) readModelsTrace(file string, m *loadmodel.Model, f loadFlags, give
 	seed := chooseSeed(m, f.seed, given("seed"))
 	o, said := f.trace.options(f, seed), m.Trace.Options(seed)
 	o.Format, o.Speed, o.Limit = cmp.Or(o.Format, said.Format), cmp.Or(o.Speed, said.Speed), cmp.Or(o.Limit, said.Limit)
-	return a.tracePlan(m, m.Trace.File, o)
+	return a.tracePlan(ctx, m, m.Trace.File, o)
 }
 
-func (a *app) tracePlan(m *loadmodel.Model, file string, o loadmodel.TraceOptions) (*generator.Plan, error) {
+func (a *app) tracePlan(ctx context.Context, m *loadmodel.Model, file string, o loadmodel.TraceOptions) (*generator.Plan, error) {
+	told, end := a.surveying(ctx, file)
+	defer end()
+	o.OnSurvey = told
 	t, err := loadmodel.OpenTrace(file, o)
 	if err != nil {
 		return nil, usage(err)
 	}
-	if err := a.tellTrace(t, fmt.Sprintf("trace %s (%s)", file, t.Format)); err != nil {
+	if err := a.tellTrace(t, end, fmt.Sprintf("trace %s (%s)", file, t.Format)); err != nil {
 		return nil, err
 	}
 	return &generator.Plan{Model: m, Trace: t, Seed: o.Seed}, nil
 }
 
-// tellTrace says what a trace holds, and what is odd in it.
-func (a *app) tellTrace(t *loadmodel.Trace, shown string) error {
+// tellTrace says what a trace holds, and what is odd in it, when end has ended the
+// telling of how far it is read.
+func (a *app) tellTrace(t *loadmodel.Trace, end func(), shown string) error {
 	survey, err := t.Survey()
+	end()
 	if err != nil {
-		return usage(err)
+		return surveyed(err)
 	}
 	if survey.Rows == 0 {
 		return usagef("%s: no row stands in the time that --from and --to leave", shown)
 	}
-	fmt.Fprintf(a.err, "%s: %d requests over %s\n", shown, survey.Rows, survey.Span.Round(time.Second))
+	sentence(a.err, fmt.Sprintf("%s: %d requests over %s", shown, survey.Rows, survey.Span.Round(time.Second)), a.style(a.err))
 	a.warn(survey.Notes)
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"regexp"
 	"strings"
 	"testing"
 	"unicode"
@@ -249,6 +250,29 @@ func BenchmarkPrompt(b *testing.B) {
 				}
 				b.ReportMetric(4000*float64(b.N)/b.Elapsed().Seconds()/1e6, "Mtokens/s")
 			})
+		}
+	}
+}
+
+// The function that a prompt of code asks about stands in its code.
+func TestCodeAsksForAFunctionOfItsFile(t *testing.T) {
+	asks := regexp.MustCompile(`(?:请找出函数 |Find the fault in )(\S+)(?: 中的错误|, explain it)`)
+	for _, lang := range languages {
+		for _, n := range []int{5, 80, 150, 1500} {
+			named := 0
+			for i := range uint64(100) {
+				text := NewAuthor(o200k(), lang, 1, i).Prompt(Code, n, 0).Messages[0].Text
+				m := asks.FindStringSubmatch(text)
+				if m == nil {
+					continue
+				}
+				if named++; strings.Count(text, m[1]) < 2 {
+					t.Errorf("%s, %d tokens: asks for %s, which is not there:\n%s", lang, n, m[1], text)
+				}
+			}
+			if n == 1500 && named < 50 {
+				t.Errorf("%s: %d of 100 prompts ask for a function", lang, named)
+			}
 		}
 	}
 }

@@ -1,5 +1,7 @@
 package corpus
 
+import "bytes"
+
 // Prompt writes a whole prompt of exactly n tokens as Prompt.Count counts them.
 // tools is the number of tool definitions; for Agent, 0 gives as many as suit n.
 // A prompt too small for its overhead (with the tools asked for, or below some
@@ -124,7 +126,44 @@ func (a *Author) chatPrompt(p *Prompt, n int) int {
 // codePrompt adds a source file, and what is to be done with it.
 func (a *Author) codePrompt(p *Prompt, n int) int {
 	opening := a.opening() + a.say("here is the file.\n\n", "文件内容如下。\n\n")
-	ending := border + a.say("…\n\nFind the fault in ", "…\n\n请找出以下函数中的错误：") + string(appendIdentifier(nil, a.rng)) +
-		a.say(", explain it, and write the corrected function with a test.", "，说明原因，并写出修正后的函数和测试。")
-	return a.user(p, opening, a.source(), n, ending)
+	source := a.source()
+	begun := source(nil)
+	// What stands in the prompt for sure: a token of source has more than two
+	// bytes, and the words around it take some tokens.
+	sure := max(min(2*(n-60), 4000), 0)
+	for len(begun) < sure {
+		begun = source(begun)
+	}
+	next := func(dst []byte) []byte {
+		if begun == nil {
+			return source(dst)
+		}
+		dst, begun = append(dst, begun...), nil
+		return dst
+	}
+	return a.user(p, opening, next, n, border+"…\n\n"+a.task(begun[:sure]))
+}
+
+// task asks for work on a file, of which it sees the beginning: on one of its
+// functions, if one is there.
+func (a *Author) task(file []byte) string {
+	names := declared(file)
+	if len(names) == 0 {
+		return a.say("Find the fault in this file, explain it, and write the corrected part.", "请找出这个文件中的错误，说明原因，并写出修正后的部分。")
+	}
+	return a.say("Find the fault in ", "请找出函数 ") + pick(a.rng, names) +
+		a.say(", explain it, and write the corrected function with a test.", " 中的错误，说明原因，并写出修正后的函数和测试。")
+}
+
+// declared are the functions that Go or Python declares at the left edge.
+func declared(text []byte) (names []string) {
+	for line := range bytes.SplitSeq(text, []byte("\n")) {
+		rest, isGo := bytes.CutPrefix(line, []byte("func "))
+		rest, isPython := bytes.CutPrefix(rest, []byte("def "))
+		name, _, whole := bytes.Cut(rest, []byte("("))
+		if (isGo || isPython) && whole && len(name) > 0 && !bytes.ContainsAny(name, "[ ") {
+			names = append(names, string(name))
+		}
+	}
+	return names
 }

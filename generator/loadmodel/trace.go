@@ -2,6 +2,7 @@ package loadmodel
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"iter"
@@ -73,7 +74,14 @@ type TraceOptions struct {
 	// the format says or, where its rows contradict that, as its rows say.
 	BlockTokens int
 	Seed        uint64 // of the chance in Times, and of what a ServeGen client draws
+
+	// OnSurvey, when set, is told about once a second how many rows a survey has
+	// read, which ends with ErrStopped where it says not to go on.
+	OnSurvey func(rows int) (goOn bool)
 }
+
+// ErrStopped is the error of a survey that was told not to go on.
+var ErrStopped = errors.New("the reading was stopped")
 
 // Trace is a file, or a folder of ServeGen's clients, of recorded requests. It
 // is read as it is used, in memory that does not grow with its length.
@@ -85,6 +93,7 @@ type Trace struct {
 	BlockTokens int           // of the blocks that Row.HashIDs stand for; 0 when there are none
 
 	options TraceOptions
+	keys    int // sessions that are remembered; 0: recentKeys
 	probed  probed
 	source  func() io.Reader // where the rows stand, if that is no file of that path
 	// survey is what Survey found, so that it reads only once.
@@ -257,6 +266,7 @@ type record struct {
 	at time.Duration
 
 	// What a survey tells of.
-	back  bool // the clock went back since the row before
-	fresh int  // of a row in a session: tokens as the file counts them; 0: as Input
+	back   bool // the clock went back since the row before
+	fresh  int  // of a row in a session: tokens as the file counts them; 0: as Input
+	forgot bool // of the sessions before it some are forgotten: this may be a later turn of one
 }

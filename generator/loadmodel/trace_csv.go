@@ -52,7 +52,7 @@ func (f table) fits(columns map[string]int) bool { return f.missing(columns) == 
 func (f table) records(t *Trace) iter.Seq2[record, error] {
 	return func(yield func(record, error) bool) {
 		var row fields
-		histories := histories{blockTokens: t.BlockTokens}
+		histories := t.histories()
 		for l, err := range t.lines() {
 			if err == nil && row.columns == nil {
 				row.columns = columnsOf(l.text)
@@ -72,7 +72,7 @@ func (f table) records(t *Trace) iter.Seq2[record, error] {
 				yield(record{}, t.fault(l.number, err.Error()+"; mend the row or take it out"))
 				return
 			}
-			histories.place(&r.Row)
+			histories.place(&r)
 			if !yield(r, nil) {
 				return
 			}

@@ -44,7 +44,8 @@ func (t *Trace) jsonRecords() iter.Seq2[record, error] {
 		unit = time.Second
 	}
 	return func(yield func(record, error) bool) {
-		talks := talks{countsHistory: t.probed.countsHistory(), histories: histories{blockTokens: t.BlockTokens}}
+		talks := talks{countsHistory: t.probed.countsHistory(), histories: t.histories()}
+		talks.roots.most, talks.states.most = t.keys, t.keys
 		for l, err := range t.lines() {
 			if err != nil {
 				yield(record{}, err)

@@ -263,14 +263,14 @@ func (t *Trace) spanRecords() iter.Seq2[record, error] {
 			return
 		}
 		defer f.Close()
-		histories := histories{blockTokens: t.BlockTokens}
-		var known recent[string, struct{}]
+		histories := t.histories()
+		known := recent[string, struct{}]{most: t.keys}
 		give := func(s *started) bool {
-			known.put(s.id, struct{}{})
+			known.put(s.id, struct{}{}, 0)
 			if _, twice := known.get(s.parent); twice && s.parent != "" {
 				return true
 			}
-			histories.place(&s.record.Row)
+			histories.place(&s.record)
 			return yield(s.record, nil)
 		}
 		var held startedHeap

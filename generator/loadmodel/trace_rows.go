@@ -50,8 +50,11 @@ func (t *Trace) chosen() iter.Seq2[record, error] {
 }
 
 // fullest is the most rows of one tick, or of one minute that is drawn anew,
-// that are held to be spread.
-const fullest = 1 << 16
+// that are held to be spread, and fullestIDs the most hash ids of theirs.
+const (
+	fullest    = 1 << 16
+	fullestIDs = 1 << 22
+)
 
 // minute is the time over which a resampled trace keeps its rate.
 const minute = time.Minute
@@ -86,6 +89,7 @@ type gathering struct {
 	yield func(Row, error) bool
 	rng   *rand.Rand
 	rows  []Row
+	ids   int           // of rows
 	begin time.Duration // of the stretch
 	last  time.Duration // of the rows
 
@@ -95,7 +99,7 @@ type gathering struct {
 // add takes a row, and gives those of the stretch before when it begins a new
 // one; false when no more is wanted.
 func (g *gathering) add(r *record) bool {
-	if len(g.rows) > 0 && (!g.together(r.at) || len(g.rows) == fullest) && !g.give(g.end(r.at)) {
+	if len(g.rows) > 0 && (!g.together(r.at) || g.full()) && !g.give(g.end(r.at)) {
 		return false
 	}
 	if len(g.rows) == 0 {
@@ -104,8 +108,11 @@ func (g *gathering) add(r *record) bool {
 	}
 	g.last = r.at
 	g.rows = append(g.rows, r.Row)
+	g.ids += len(r.HashIDs)
 	return true
 }
+
+func (g *gathering) full() bool { return len(g.rows) >= fullest || g.ids >= fullestIDs }
 
 // stretch is where the stretch of an instant begins.
 func (g *gathering) stretch(at time.Duration) time.Duration {
@@ -158,7 +165,7 @@ func (g *gathering) give(end time.Duration) bool {
 		}
 	}
 	clear(g.rows)
-	g.rows = g.rows[:0]
+	g.rows, g.ids = g.rows[:0], 0
 	return true
 }
 

@@ -1,6 +1,7 @@
 package loadmodel
 
 import (
+	"cmp"
 	"math"
 	"strconv"
 	"strings"
@@ -19,6 +20,10 @@ type talks struct {
 	states        recent[string, talked] // Mooncake: by session id
 	histories     histories
 }
+
+// idsAsKey is how many hash ids take the room of a key: of sessions with long
+// prompts fewer are remembered.
+const idsAsKey = 32
 
 // talked is how far a session has come.
 type talked struct {
@@ -43,7 +48,8 @@ func (t *talks) place(r *record, j *jsonRow) {
 				root = first
 			}
 		}
-		t.roots.put(*j.Chat, root)
+		t.roots.put(*j.Chat, root, 0)
+		r.forgot = t.roots.forgot
 		r.Session, r.Turn = strconv.FormatInt(root, 10), max(j.Turn, 1)
 	case len(j.Session) > 0 && string(j.Session) != "null" && string(j.Session) != `""`:
 		r.Session = strings.Trim(string(j.Session), `"`)
@@ -57,10 +63,12 @@ func (t *talks) place(r *record, j *jsonRow) {
 			}
 		}
 		state.tokens, state.ids = min(r.Input+r.Output, math.MaxInt32), r.HashIDs
-		t.states.put(r.Session, state)
+		t.states.put(r.Session, state, len(state.ids)/idsAsKey)
+		r.forgot = t.states.forgot
 	}
 	if j.HashIDs == nil {
 		t.histories.share(&r.Row)
+		r.forgot = r.forgot || t.histories.states.forgot
 	}
 }
 
@@ -70,6 +78,10 @@ func (t *talks) place(r *record, j *jsonRow) {
 type histories struct {
 	blockTokens int
 	states      recent[string, history]
+}
+
+func (t *Trace) histories() histories {
+	return histories{blockTokens: t.BlockTokens, states: recent[string, history]{most: t.keys}}
 }
 
 // mostBlocks is the most that weir makes up for a prompt: 4 million tokens,
@@ -84,13 +96,14 @@ type history struct {
 }
 
 // place says which turn of its session a row is, and what it shares.
-func (h *histories) place(r *Row) {
+func (h *histories) place(r *record) {
 	if r.Session == "" {
 		return
 	}
 	state, _ := h.states.get(r.Session)
 	r.Turn = state.turns + 1
-	h.share(r)
+	h.share(&r.Row)
+	r.forgot = h.states.forgot
 }
 
 // share gives a row of a session its hash ids.
@@ -104,7 +117,7 @@ func (h *histories) share(r *Row) {
 	}
 	state.turns++
 	state.held = r.Input + r.Output
-	h.states.put(r.Session, state)
+	h.states.put(r.Session, state, 0)
 	r.HashIDs = make([]int64, min((r.Input+h.blockTokens-1)/h.blockTokens, mostBlocks))
 	for i := range r.HashIDs {
 		r.HashIDs[i] = int64(state.text>>1) + int64(i) //nolint:gosec // it fits: 63 bits, and a wrap would be no harm
@@ -112,9 +125,20 @@ func (h *histories) share(r *Row) {
 }
 
 // recent remembers what was last put under a key, for the keys of late: at
-// least the last 100,000 of them, and at most twice as many. The zero recent is
-// empty.
-type recent[K comparable, V any] struct{ young, old map[K]V }
+// least the last most of them, and at most twice as many, or fewer where what is
+// put is large. The zero recent is empty.
+type recent[K comparable, V any] struct {
+	most       int // 0: recentKeys
+	young, old map[K]sized[V]
+	size       int  // of young
+	forgot     bool // something: what is not found may have been there
+}
+
+// sized is a value with how many keys it counts as, beside its own.
+type sized[V any] struct {
+	value V
+	more  int
+}
 
 const recentKeys = 100_000
 
@@ -123,12 +147,23 @@ func (r *recent[K, V]) get(key K) (V, bool) {
 	if !ok {
 		v, ok = r.old[key]
 	}
-	return v, ok
+	return v.value, ok
 }
 
-func (r *recent[K, V]) put(key K, v V) {
-	if r.young == nil || len(r.young) >= recentKeys {
-		r.young, r.old = map[K]V{}, r.young
+// put keeps a value, which counts as so many keys more.
+func (r *recent[K, V]) put(key K, value V, more int) {
+	before, there := r.young[key]
+	if !there && r.size >= cmp.Or(r.most, recentKeys) {
+		r.forgot = r.forgot || len(r.old) > 0
+		clear(r.old) // its room is used again
+		r.young, r.old, r.size = r.old, r.young, 0
 	}
-	r.young[key] = v
+	if r.young == nil {
+		r.young = map[K]sized[V]{}
+	}
+	if !there {
+		r.size++
+	}
+	r.size += more - before.more
+	r.young[key] = sized[V]{value, more}
 }

@@ -19,6 +19,9 @@ type Survey struct {
 	Scenarios []string
 	Unnamed   int     // rows that name none
 	Asked     []Asked // what the rows ask for, each once, at most 20
+	// Forgot says that there are more sessions than are remembered: one that went
+	// on after many others counts as a new one.
+	Forgot bool
 }
 
 // Asked is of whom a row asks, and how.
@@ -50,12 +53,20 @@ func (t *Trace) Survey() (Survey, error) {
 	}
 	s := surveying{scenarios: map[string]bool{}}
 	var fault error
+	told := time.Now()
 	for r, err := range t.chosen() {
 		if err != nil {
 			fault = err
 			break
 		}
 		s.add(&r)
+		if s.Sessions%1024 == 0 && t.options.OnSurvey != nil && time.Since(told) >= time.Second {
+			told = time.Now()
+			if !t.options.OnSurvey(s.Rows) {
+				fault = ErrStopped
+				break
+			}
+		}
 	}
 	s.Scenarios = slices.Sorted(maps.Keys(s.scenarios))
 	if fault != nil {
@@ -88,7 +99,7 @@ func (s *surveying) add(r *record) {
 				s.shrunk++
 			}
 		}
-		s.held.put(r.Session, r.Input+r.Output)
+		s.held.put(r.Session, r.Input+r.Output, 0)
 	}
 	if r.Scenario != "" {
 		s.scenarios[r.Scenario] = true
@@ -98,6 +109,7 @@ func (s *surveying) add(r *record) {
 	if asked := (Asked{r.API, r.Model, r.Whole}); len(s.Asked) < mostAsked && !slices.Contains(s.Asked, asked) {
 		s.Asked = append(s.Asked, asked)
 	}
+	s.Forgot = s.Forgot || r.forgot
 	s.profile.add(r)
 	s.Span = r.at
 	s.Sessions++
@@ -125,6 +137,7 @@ func (t *Trace) note(s *surveying) {
 	note(s.failed > 0, "%d of %d rows are of requests that failed: they are sent with at least 1 token to be answered", s.failed, s.Sessions)
 	note(s.zero > 0, "%d of %d rows have no prompt or no answer tokens: they are sent with at least 1", s.zero, s.Sessions)
 	note(s.back > 0, "%d of %d rows go back in time: each is sent with the row before it", s.back, s.Sessions)
+	note(s.Forgot, "it has more sessions than are remembered: one that goes on after %d others, or fewer where prompts are long, may count as a new one", recentKeys)
 	t.noteTurns(s, note)
 	t.noteBlocks(note)
 	a, b := s.profile.halves(s.Span)

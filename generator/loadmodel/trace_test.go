@@ -312,7 +312,7 @@ func TestOtherTraceFormats(t *testing.T) {
 func TestSessionsOfLongAgoAreForgotten(t *testing.T) {
 	var r recent[int, int]
 	for i := range 5 * recentKeys {
-		r.put(i, i)
+		r.put(i, i, 0)
 		if n := len(r.young) + len(r.old); n > 2*recentKeys {
 			t.Fatalf("%d keys are held", n)
 		}
