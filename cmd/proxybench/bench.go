@@ -25,6 +25,7 @@ type bench struct {
 
 	dir       string
 	origin    subject
+	collector subject
 	client    *process
 	running   []*process
 	databases []string
@@ -55,6 +56,9 @@ func (b *bench) measure(ctx context.Context) (*result, error) {
 	}
 	if b.Open > 0 {
 		for _, name := range names[1:] {
+			if name == unrecorded || name == exporting { // what is kept of an ended call takes no open stream's memory
+				continue
+			}
 			fmt.Fprintf(b.progress, "memory: %d open streams through %s\n", b.Open, name)
 			var err error
 			if r.perStream[name], err = b.memory(ctx, r, name); err != nil {
@@ -63,6 +67,12 @@ func (b *bench) measure(ctx context.Context) (*result, error) {
 		}
 	}
 	r.loadAfter = load()
+	if slices.Contains(names, exporting) {
+		var err error
+		if r.exported, err = spansAt(b.collector.url); err != nil {
+			return nil, err
+		}
+	}
 	return r, b.countRecorded(ctx, r)
 }
 
@@ -88,6 +98,13 @@ func (b *bench) prepare(ctx context.Context) (err error) {
 	}
 	b.running = append(b.running, b.origin.process)
 	if b.origin.url, err = b.origin.address(); err != nil {
+		return err
+	}
+	if b.collector.process, err = startRole("collector"); err != nil {
+		return err
+	}
+	b.running = append(b.running, b.collector.process)
+	if b.collector.url, err = b.collector.address(); err != nil {
 		return err
 	}
 	if b.client, err = startRole("client"); err != nil {
@@ -172,6 +189,9 @@ func (b *bench) read(ctx context.Context, r *result, s subject, o order, into *s
 	}
 	if isWeir(s.name) {
 		r.sent += o.Streams * o.Repeat
+	}
+	if s.name == exporting {
+		r.toExport += o.Streams * o.Repeat
 	}
 	if into == nil {
 		return nil

@@ -17,6 +17,8 @@ const (
 	// The forward door, beside the reverse one: no more, as far as the noise of
 	// a run lets it be told.
 	maxForwardRatio = 1.05
+	// What weir's CPU is made of, at the most: to record calls, and to send them on.
+	maxRecordingShare = 0.05
 )
 
 // result is what a run of the benchmark found.
@@ -27,6 +29,8 @@ type result struct {
 	perStream map[string]float64  // bytes, by subject; empty when not measured
 	sent      int                 // streams that went through weir
 	recorded  int                 // those that its database holds
+	toExport  int                 // those through the weir that sends them on
+	exported  int                 // spans that its collector has
 	bad       []string            // streams through weir that were not whole
 	notes     []string
 
@@ -55,6 +59,11 @@ func (r *result) verdicts() []verdict {
 	if slices.Contains(r.names, forward) {
 		ratio := r.ratio(forward) / r.ratio(weirSubject)
 		v = append(v, verdict{fmt.Sprintf("the forward door's CPU %.2f × the reverse door's; at most %.2f", ratio, maxForwardRatio), ratio <= maxForwardRatio})
+	}
+	if slices.Contains(r.names, exporting) && slices.Contains(r.names, unrecorded) {
+		shares := r.shares(exporting, unrecorded)
+		v = append(v, verdict{fmt.Sprintf("recording and exporting are %s %% of weir's CPU; at most %.0f", spread(shares, "%.1f"), 100*maxRecordingShare), median(shares) <= 100*maxRecordingShare},
+			verdict{fmt.Sprintf("%d of %d streams exported", r.exported, r.toExport), r.exported == r.toExport})
 	}
 	v = append(v, verdict{fmt.Sprintf("%d of %d streams recorded", r.recorded, r.sent), r.recorded == r.sent})
 	for _, bad := range r.bad {
@@ -110,6 +119,18 @@ func (r *result) ratios(name string) []float64 {
 	for i, s := range r.samples[name] {
 		if of := r.samples[reverse][i].cpu(); of > 0 {
 			all = append(all, s.cpu()/of)
+		}
+	}
+	return all
+}
+
+// shares are what a subject's CPU is more than another's of the same round, in
+// percent of its own.
+func (r *result) shares(name, than string) []float64 {
+	var all []float64
+	for i, s := range r.samples[name] {
+		if of := s.cpu(); of > 0 {
+			all = append(all, 100*(of-r.samples[than][i].cpu())/of)
 		}
 	}
 	return all

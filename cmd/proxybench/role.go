@@ -32,6 +32,10 @@ func play(role string, args []string, in io.Reader, out io.Writer) error {
 		return serveUntilEOF(h, in, out)
 	case "weir":
 		return serveWeir(args, in, out)
+	case "unrecorded":
+		return serveUnrecorded(args[0], in, out)
+	case "collector":
+		return serveUntilEOF(&collector{}, in, out)
 	case "client":
 		return serveOrders(in, out)
 	}

@@ -27,15 +27,17 @@ const (
 	weirSubject  = "weir"
 	forward      = "weir-forward" // the same, asked as a forward proxy
 	nginxSubject = "nginx"
+	unrecorded   = "weir-unrecorded" // it measures, and forgets
+	exporting    = "weir-exporting"  // and sends spans, metrics and its log to a collector
 )
 
-// isWeir says whether a subject is weir, by whichever door.
-func isWeir(name string) bool { return name == weirSubject || name == forward }
+// isWeir says whether a subject is weir as it is used, by whichever door.
+func isWeir(name string) bool { return name == weirSubject || name == forward || name == exporting }
 
 // subjects are those to measure, in the order of the table; all when none is
 // wanted in particular.
 func subjects(want []string) ([]string, error) {
-	all := []string{direct, reverse, weirSubject, forward, nginxSubject}
+	all := []string{direct, reverse, weirSubject, forward, unrecorded, exporting, nginxSubject}
 	for _, name := range want {
 		if !slices.Contains(all, name) {
 			return nil, fmt.Errorf("no subject %q: want some of %s", name, strings.Join(all, ", "))
@@ -68,6 +70,10 @@ func (b *bench) startSubject(name string) (subject, error) {
 	case weirSubject, forward:
 		s.via = name == forward
 		s.process, err = b.startWeir()
+	case unrecorded:
+		s.process, err = startRole("unrecorded", b.origin.url)
+	case exporting:
+		s.process, err = b.startWeir("OTEL_EXPORTER_OTLP_ENDPOINT=" + b.collector.url)
 	case nginxSubject:
 		return b.startNginx()
 	}
@@ -82,7 +88,7 @@ func (b *bench) startSubject(name string) (subject, error) {
 }
 
 // startWeir starts weir as a user does, recording into a database of its own.
-func (b *bench) startWeir() (*process, error) {
+func (b *bench) startWeir(env ...string) (*process, error) {
 	db := filepath.Join(b.dir, fmt.Sprintf("weir-%d.db", len(b.databases)))
 	b.databases = append(b.databases, db)
 	if b.profile != "" {
@@ -92,7 +98,29 @@ func (b *bench) startWeir() (*process, error) {
 		}
 		return startRole("weir", b.origin.url, db, profile)
 	}
-	return startProcess(exec.Command(b.weir, "proxy", "--upstream", b.origin.url, "--listen", "127.0.0.1:0", "--db", db))
+	cmd := exec.Command(b.weir, "proxy", "--upstream", b.origin.url, "--listen", "127.0.0.1:0", "--db", db)
+	cmd.Env = append(os.Environ(), env...)
+	return startProcess(cmd)
+}
+
+// serveUnrecorded assembles a weir that measures each call and writes nothing
+// down: what recording costs is told from it.
+func serveUnrecorded(target string, in io.Reader, out io.Writer) error {
+	upstream, err := url.Parse(target)
+	if err != nil {
+		return err
+	}
+	p := &proxy.Proxy{Upstreams: []proxy.Upstream{{Name: "origin", URL: upstream}}, Forward: &proxy.Forward{}}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	served := make(chan error, 1)
+	go func() { served <- p.Serve(l) }()
+	fmt.Fprintf(out, "%shttp://%s\n", listening, l.Addr())
+	_, _ = io.Copy(io.Discard, in) // ends with the benchmark
+	p.Close()
+	return <-served
 }
 
 // serveWeir assembles what weir proxy does, under the CPU profiler.
