@@ -24,6 +24,7 @@ type stdio struct {
 type environment func(name string) (value string, set bool)
 
 func main() {
+	collectSeldom()
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	ctx, drain := context.WithCancelCause(context.Background())
