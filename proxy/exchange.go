@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/url"
 	"strings"
@@ -84,6 +83,7 @@ func (p *Proxy) carry(w http.ResponseWriter, r *http.Request, door string, origi
 		x.impair()
 	}
 	x.meter = call.NewMeter(x.c, x.format)
+	x.hear()
 	x.begin()
 	if bodyErr != nil {
 		x.failBody(bodyErr)
@@ -236,10 +236,9 @@ func (x *exchange) place(h http.Header, prewarm bool) {
 		return
 	}
 	c := x.c
-	host, _, _ := net.SplitHostPort(x.r.RemoteAddr)
 	x.at = x.p.sessions.Place(&client.Request{
 		Client: c.ClientName, API: c.API, Operation: c.Operation, Header: h, Head: &c.Request, Shape: x.shape, Prewarm: prewarm,
-		Caller: c.KeyFingerprint + " " + host, Arrived: time.Duration(c.Arrived), Session: c.Session, Turn: c.Turn,
+		Caller: x.caller(), Tag: strings.Trim(c.Scenario+"/"+c.Run, "/"), Arrived: time.Duration(c.Arrived), Session: c.Session, Turn: c.Turn,
 	})
 	x.placed = true
 	x.shape = wire.Shape{} // a stream may be open for minutes, and a history is long
