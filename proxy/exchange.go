@@ -35,7 +35,9 @@ type exchange struct {
 	secret Secret   // the key that is sent
 
 	body       *body
-	plainBytes int64 // of the body, with its coding undone, as far as it is inspected
+	plainBytes int64 // of the body, with its coding undone, without pictures and the like
+	media      int   // pictures and the like in it
+	partly     bool  // not all of the body could be looked at
 	shape      wire.Shape
 	at         client.Place // where the call belongs
 	permit     *shaper.Permit
@@ -90,8 +92,7 @@ func (p *Proxy) carry(w http.ResponseWriter, r *http.Request, door string, origi
 		return
 	}
 	if x.up == nil {
-		x.writeError(http.StatusNotFound, "not_found_error", errNoUpstream.Error())
-		x.end(call.EndUnreachable, errNoUpstream)
+		x.failRoute()
 		return
 	}
 	if x.key != nil && x.fromAWebPage() {
@@ -119,8 +120,6 @@ func (p *Proxy) carry(w http.ResponseWriter, r *http.Request, door string, origi
 	x.begun(resp)
 	x.answer(resp)
 }
-
-var errNoUpstream = errors.New("weir was started without --upstream, so it carries requests as a forward proxy only")
 
 // readPath takes the tags off the request and names its API.
 func (x *exchange) readPath() {
@@ -163,42 +162,13 @@ func (x *exchange) readBody() error {
 	x.kept.request(b.held, x.r.Header.Get("Content-Encoding"))
 	c.RequestBytes = int64(len(b.held))
 	if x.format != nil && x.r.Method == http.MethodPost {
-		if plain := b.inspect(x.r.Header.Get("Content-Encoding"), inspectedBody); len(plain) > 0 {
-			x.plainBytes = int64(len(plain))
-			x.look(plain)
-		}
+		x.inspect()
 	}
 	if x.route.Model != "" {
 		c.Request.Model = x.route.Model
 	}
 	c.Request.Stream = c.Request.Stream || x.route.Stream
 	return err
-}
-
-// look reads what the request says of itself. What cannot be read is the
-// upstream's to judge, and a fault of weir's own here is no reason not to send
-// the request on.
-func (x *exchange) look(plain []byte) {
-	defer func() {
-		if v := recover(); v != nil {
-			x.tell("weir cannot read a request, which goes on", "panic", fmt.Sprint(v), "api", x.c.API)
-		}
-	}()
-	_ = x.format.ParseHead(&x.c.Request, plain)
-	x.readShape(plain)
-}
-
-// readShape reads the request's shape. Of a body that breaks off there is none:
-// it would be taken for a shorter conversation.
-func (x *exchange) readShape(plain []byte) {
-	shape, err := wire.ReadShape(x.c.API, plain)
-	if err != nil {
-		return
-	}
-	x.shape = shape
-	if x.kept != nil && len(shape.Blocks) > 0 {
-		x.kept.shape(&shape)
-	}
 }
 
 // describe fills in who calls, for what, and where it goes.
@@ -258,6 +228,10 @@ func (x *exchange) chooseUpstream() {
 	if x.up, x.path = choose(x.p.upstreams, x.path, c.Request.Model); x.up == nil {
 		return
 	}
+	if x.partly && astray(x.up, c.Request.Model) {
+		x.up = nil
+		return
+	}
 	// The prefix of an upstream may stand before the tags.
 	scenario, run, rest := pathTags(x.path)
 	x.path = rest
@@ -305,10 +279,6 @@ func (x *exchange) nameScenario() {
 		c.Scenario, c.ScenarioFrom = classify(c, x.estimate()), automatic
 	}
 }
-
-// estimate is the prompt's size in tokens before anybody has counted them: 4
-// bytes each.
-func (x *exchange) estimate() int64 { return x.plainBytes / 4 }
 
 // provider is the conventions' name for who serves the upstream, by its host;
 // an unknown host is named by the dialect it speaks.

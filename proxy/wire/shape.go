@@ -14,6 +14,11 @@ import (
 // of a prefix cache: definitions of tools, the system prompt, the messages.
 type Shape struct {
 	Blocks []Block
+
+	// Media counts the pictures, sounds and files that stand in it; MediaBytes
+	// are those of their base64, which are no text.
+	Media      int
+	MediaBytes int
 }
 
 // Block is one part of a request: a tool's definition, a piece of the system
@@ -76,6 +81,8 @@ type shaper struct {
 	names   map[string]string // of tools, each copied once
 	scratch []byte
 	depth   int
+
+	pictures, pictureBytes int
 }
 
 // toolCall is a call that a result may name by its id.
@@ -107,7 +114,7 @@ func (s *shaper) shape() Shape {
 	}
 	all := append(make([]Block, 0, n), s.definitions...)
 	all = append(all, s.system...)
-	return Shape{append(all, s.messages...)}
+	return Shape{Blocks: append(all, s.messages...), Media: s.pictures, MediaBytes: s.pictureBytes}
 }
 
 // saying is what a value says, without its words.
@@ -252,7 +259,10 @@ func (s *shaper) part(role Role) {
 			s.addWords(role, KindText, text)
 		case !s.bad:
 			s.i = from
-			s.addOther(role)
+			before := s.pictures
+			if s.addOther(role); s.pictures == before && isPicture(kind) { // by its address
+				s.pictures++
+			}
 		}
 	}
 }
