@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"io"
 	"net/http"
+	"strings"
 	"sync/atomic"
 
 	"weir/proxy/wire"
@@ -115,6 +116,16 @@ func decode(in []byte, coding string, limit int) (plain []byte, whole bool) {
 		in = in[n:]
 	}
 	return plain, true
+}
+
+// keptBack is a body that its caller keeps back until the upstream asks for it.
+func keptBack(r *http.Request) *body {
+	return &body{rest: r.Body, len: r.ContentLength}
+}
+
+// waits says whether the caller keeps its body back until it is asked for.
+func waits(r *http.Request) bool {
+	return strings.EqualFold(r.Header.Get("Expect"), "100-continue") && r.ContentLength != 0
 }
 
 // attach makes the body that of a request to the upstream. Its trailers come

@@ -156,6 +156,11 @@ const longestPlainPath = 24
 // readBody reads the request's body and what it says of itself.
 func (x *exchange) readBody() error {
 	c := x.c
+	inspected := x.format != nil && x.r.Method == http.MethodPost && !x.unseen
+	if !inspected && x.kept == nil && waits(x.r) {
+		x.body, c.Body = keptBack(x.r), call.Now()
+		return nil
+	}
 	b, err := readBody(x.r, x.p.holds())
 	x.body = b
 	c.Body = call.Now()

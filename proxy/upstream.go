@@ -56,6 +56,9 @@ func (u *Upstream) open(dial func(ctx context.Context, network, address string) 
 		IdleConnTimeout:     90 * time.Second,
 		TLSHandshakeTimeout: 15 * time.Second,
 		DialContext:         dial,
+		// As long as clients wait who ask before they send a body. Of one that
+		// weir has to read to know where it goes, the caller was told to go on.
+		ExpectContinueTimeout: time.Second,
 		// Half of net/http's own: an open stream holds one of each, and longer
 		// reads and writes go past them.
 		ReadBufferSize:  2 << 10,
