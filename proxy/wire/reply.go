@@ -11,7 +11,6 @@ import (
 // It is fed the events of a stream, or the whole answer, and keeps no words.
 type Reply struct {
 	text    xxhash.Digest
-	trimmed uint64 // of text, before the white space in pending
 	pending []byte // at the text's end so far
 	hears   bool   // text has begun
 	over    bool   // the first text has ended; what comes behind it is another block
