@@ -85,7 +85,12 @@ func (r *Reply) add(words []byte) {
 	r.pending = append(r.pending, words...)
 }
 
-func trimRight(b []byte) []byte { return bytes.TrimRight(b, " \t\r\n") }
+func trimRight(b []byte) []byte {
+	if len(b) > 0 && b[len(b)-1] > ' ' { // as most do
+		return b
+	}
+	return bytes.TrimRight(b, " \t\r\n")
+}
 
 // Said gives what the reply has said, once it is whole.
 func (r *Reply) Said() Said {
