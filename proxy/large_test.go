@@ -13,6 +13,7 @@ import (
 
 	"weir/generator/loadmodel"
 	"weir/proxy/wire"
+	"weir/shaper"
 	"weir/store/call"
 )
 
@@ -109,6 +110,10 @@ func TestPicturesAreNoText(t *testing.T) {
 		up := upstreamOf(t, func(w http.ResponseWriter, r *http.Request) { io.Copy(io.Discard, r.Body) })
 		tokens := 0
 		s := start(t, up, func(p *Proxy) {
+			p.Shaper = &shaper.Shaper{}
+			if err := p.Shaper.Configure([]shaper.Rule{{Limit: shaper.Limit{InputTokens: 1e9}}}); err != nil {
+				t.Fatal(err)
+			}
 			p.Match = func(f loadmodel.Facts) (string, bool) { tokens = f.InputTokens; return "", false }
 		})
 		resp, err := s.client.Post(s.url+row.path, "application/json", strings.NewReader(`{"model":"m","messages":[{"role":"user","content":[{"type":"text","text":"look"},`+row.content+`]}]}`))
@@ -117,6 +122,9 @@ func TestPicturesAreNoText(t *testing.T) {
 		}
 		resp.Body.Close()
 		c := s.call(t, 1)
+		if c.ReservedInput != wire.N(int64(tokens)) {
+			t.Errorf("%s: %v are reserved of %d", row.sentence, c.ReservedInput, tokens)
+		}
 		if tokens < row.least || tokens > row.most || (c.Scenario == classLong) != (row.least > longContext) {
 			t.Errorf("%s: %d tokens, %s; want %d to %d", row.sentence, tokens, c.Scenario, row.least, row.most)
 		}
