@@ -110,6 +110,68 @@ func TestExpectContinueStalls(t *testing.T) {
 	}
 }
 
+// An upstream that refuses a request by its headers is asked before it gets the
+// body. Where weir need not read the body itself, its caller keeps it too.
+func TestExpectIsForwarded(t *testing.T) {
+	asked := make(chan string, 1)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			r := bufio.NewReader(conn)
+			head := ""
+			for !strings.HasSuffix(head, "\r\n\r\n") {
+				line, err := r.ReadString('\n')
+				if err != nil {
+					break
+				}
+				head += line
+			}
+			io.WriteString(conn, "HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+			body, _ := io.ReadAll(r) // until weir has closed the connection
+			conn.Close()
+			asked <- head + string(body)
+		}
+	}()
+	s := start(t, "http://"+l.Addr().String(), nil)
+	for _, row := range []struct {
+		path string
+		read bool // by weir
+	}{{"/v1/chat/completions", true}, {"/v1/files", false}} {
+		conn, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: h\r\nExpect: 100-continue\r\nContent-Length: 14\r\n\r\n", row.path)
+		r := bufio.NewReader(conn)
+		resp, err := http.ReadResponse(r, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if row.read {
+			if resp.StatusCode != http.StatusContinue {
+				t.Fatalf("%s: status %d, want 100", row.path, resp.StatusCode)
+			}
+			io.WriteString(conn, `{"model": "m"}`)
+			resp = readFinal(t, r)
+		}
+		if resp.StatusCode != http.StatusUnauthorized {
+			t.Errorf("%s: status %d, want the upstream's 401", row.path, resp.StatusCode)
+		}
+		conn.Close()
+		if head := <-asked; !strings.Contains(head, "\r\nExpect: 100-continue\r\n") || !strings.HasSuffix(head, "\r\n\r\n") {
+			t.Errorf("%s: the upstream got %q", row.path, head)
+		}
+	}
+}
+
 func readFinal(t *testing.T, r *bufio.Reader) *http.Response {
 	t.Helper()
 	for {

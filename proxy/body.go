@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"io"
 	"net/http"
+	"strings"
 	"sync/atomic"
 
 	"weir/proxy/wire"
@@ -52,10 +53,45 @@ func readBody(r *http.Request, hold int64) (*body, error) {
 // came of it: a few bytes can stand for very many.
 const step = 1 << 10
 
-// inspect gives the body's beginning with its coding undone, to the limit.
-func (b *body) inspect(coding string, limit int) []byte {
-	plain, _ := decode(b.held, coding, limit)
-	return plain
+// readable is a body with its coding undone, as far as it can be looked at.
+type readable struct {
+	bytes []byte // nil: nothing can be read
+	head  bool   // only the short fields of the top level are in bytes
+	whole bool   // nothing is missing that could say more
+	size  int64
+
+	media      int // pictures, sounds and files, where bytes is but the head
+	mediaBytes int64
+}
+
+// inspect undoes the body's coding. What is held is looked at where it lies; a
+// copy is made of coded bodies alone, up to limit. Of a longer one the head is
+// found piece by piece, until most has been seen of what the bytes stand for.
+func (b *body) inspect(coding string, limit int, most int64) readable {
+	in, whole := b.held, b.rest == nil
+	decoder, err := wire.NewDecoder(coding)
+	switch {
+	case err != nil:
+		return readable{whole: whole && len(in) == 0}
+	case decoder == nil:
+		return readable{bytes: in, whole: whole, size: int64(len(in))}
+	}
+	if copied, all := decode(in, coding, limit); all || len(copied) < limit {
+		decoder.Close()
+		return readable{bytes: copied, whole: whole && all, size: int64(len(copied))}
+	}
+	defer decoder.Close()
+	var skim wire.Skim
+	for len(in) > 0 && skim.Size < most {
+		n := min(len(in), step)
+		out, err := decoder.Decode(in[:n])
+		skim.Feed(out[:min(int64(len(out)), most-skim.Size)])
+		if err != nil {
+			break
+		}
+		in = in[n:]
+	}
+	return readable{bytes: skim.Head(), head: true, whole: skim.Whole(), size: skim.Size, media: skim.Media, mediaBytes: skim.MediaBytes}
 }
 
 // decode undoes a coding, to the limit. whole says that this is all that the
@@ -80,6 +116,16 @@ func decode(in []byte, coding string, limit int) (plain []byte, whole bool) {
 		in = in[n:]
 	}
 	return plain, true
+}
+
+// keptBack is a body that its caller keeps back until the upstream asks for it.
+func keptBack(r *http.Request) *body {
+	return &body{rest: r.Body, len: r.ContentLength}
+}
+
+// waits says whether the caller keeps its body back until it is asked for.
+func waits(r *http.Request) bool {
+	return strings.EqualFold(r.Header.Get("Expect"), "100-continue") && r.ContentLength != 0
 }
 
 // attach makes the body that of a request to the upstream. Its trailers come

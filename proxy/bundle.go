@@ -2,12 +2,15 @@ package proxy
 
 import (
 	"bytes"
+	"crypto/x509"
 	"encoding/pem"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"github.com/cespare/xxhash/v2"
 )
 
 // rootFiles are where systems keep the roots they trust, as one PEM file.
@@ -30,35 +33,88 @@ func Bundle(dir string) (path string, err error) {
 	if dir, err = filepath.Abs(dir); err != nil {
 		return "", authorityError(dir, err)
 	}
-	own := filepath.Join(dir, authorityFile)
 	path = filepath.Join(dir, bundleFile)
-	text, err := os.ReadFile(own)
+	root, err := rootIn(dir)
 	if err != nil {
-		return "", authorityError(own, fmt.Errorf("%w; weir ca makes it", plain(err)))
-	}
-	root, err := parseRoot(text)
-	if err != nil {
-		return "", authorityError(own, fmt.Errorf("%w; make a new authority with weir ca --rotate", err))
+		return "", err
 	}
 	roots, err := othersRoots(path)
 	if err != nil {
 		return "", err
 	}
-	// Certificates alone are copied: a file may hold a private key beside them.
-	bundle, seen := encodePEM(root.Raw), map[string]bool{string(root.Raw): true}
-	for block := range blocks(roots) {
-		if !seen[string(block.Bytes)] {
-			seen[string(block.Bytes)] = true
-			bundle = append(bundle, encodePEM(block.Bytes)...)
+	if err := writeCertificates(path, encodePEM(root.Raw), roots); err != nil {
+		return "", err
+	}
+	return path, nil
+}
+
+// Beside writes a file into an authority's folder with its certificate and those
+// of the file named, and gives its absolute path. It is for the clients that
+// trust one file's certificates beside the roots they have (NODE_EXTRA_CA_CERTS),
+// where the user has given them one. The same certificates have the same file.
+func Beside(dir, file string) (path string, err error) {
+	if dir, err = filepath.Abs(dir); err != nil {
+		return "", authorityError(dir, err)
+	}
+	root, err := rootIn(dir)
+	if err != nil {
+		return "", err
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return "", err
+	}
+	if !holdsCertificate(text) {
+		return "", fmt.Errorf("%s holds no PEM certificate; name another file, or unset the variable", file)
+	}
+	var others []byte
+	for block := range blocks(text) {
+		if !bytes.Equal(block.Bytes, root.Raw) { // a shell may name what was written before
+			others = append(others, encodePEM(block.Bytes)...)
+		}
+	}
+	path = filepath.Join(dir, fmt.Sprintf("ca-beside-%08x.pem", uint32(xxhash.Sum64(others))))
+	if err := writeCertificates(path, encodePEM(root.Raw), others); err != nil {
+		return "", err
+	}
+	return path, nil
+}
+
+// rootIn reads the certificate of a folder's authority.
+func rootIn(dir string) (*x509.Certificate, error) {
+	own := filepath.Join(dir, authorityFile)
+	text, err := os.ReadFile(own)
+	if err != nil {
+		return nil, authorityError(own, fmt.Errorf("%w; weir ca makes it", plain(err)))
+	}
+	root, err := parseRoot(text)
+	if err != nil {
+		return nil, authorityError(own, fmt.Errorf("%w; make a new authority with weir ca --rotate", err))
+	}
+	return root, nil
+}
+
+// writeCertificates writes the certificates of two PEM texts to a file, each
+// once, unless they stand there. They alone are copied: a file may hold a private
+// key beside them.
+func writeCertificates(path string, first, second []byte) error {
+	var bundle []byte
+	seen := map[string]bool{}
+	for _, text := range [][]byte{first, second} {
+		for block := range blocks(text) {
+			if !seen[string(block.Bytes)] {
+				seen[string(block.Bytes)] = true
+				bundle = append(bundle, encodePEM(block.Bytes)...)
+			}
 		}
 	}
 	if old, err := os.ReadFile(path); err == nil && bytes.Equal(old, bundle) {
-		return path, nil
+		return nil
 	}
 	if err := writeWhole(path, bundle, 0o644); err != nil {
-		return "", authorityError(path, err)
+		return authorityError(path, err)
 	}
-	return path, nil
+	return nil
 }
 
 // othersRoots reads the roots that a client would trust if nobody said

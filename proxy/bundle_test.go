@@ -132,3 +132,30 @@ func TestBundleWithoutOthersRootsIsNotWritten(t *testing.T) {
 		t.Errorf("a folder without an authority: %v", err)
 	}
 }
+
+func TestBesideHoldsTheUsersCertificatesToo(t *testing.T) {
+	dir, corp := t.TempDir(), filepath.Join(t.TempDir(), "corp.pem")
+	a := openAuthority(t, dir)
+	one := string(openAuthority(t, t.TempDir()).PEM())
+	rewrite(t, corp, one+string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: []byte("secret")})))
+	path, err := Beside(dir, corp)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(map[string]int{one: 1, string(a.PEM()): 1}, certificatesIn(t, path)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if text, _ := os.ReadFile(path); strings.Contains(string(text), "PRIVATE") {
+		t.Error("a key went into it")
+	}
+	if again, err := Beside(dir, path); err != nil || again != path {
+		t.Errorf("of itself it makes %s, %v; want %s", again, err, path)
+	}
+	rewrite(t, corp, "nothing")
+	if _, err := Beside(dir, corp); err == nil || !strings.Contains(err.Error(), "holds no PEM certificate") {
+		t.Errorf("a file without certificates: %v", err)
+	}
+	if _, err := Beside(dir, filepath.Join(dir, "missing.pem")); err == nil {
+		t.Error("a file that is missing is no error")
+	}
+}

@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"net"
 	"net/http"
 	"strings"
 	"time"
@@ -47,10 +46,9 @@ func (x *exchange) place(h http.Header, prewarm bool) {
 		return
 	}
 	c := x.c
-	host, _, _ := net.SplitHostPort(x.r.RemoteAddr)
 	x.at = x.p.sessions.Place(&client.Request{
 		Client: c.ClientName, API: c.API, Operation: c.Operation, Header: h, Head: &c.Request, Shape: x.shape, Prewarm: prewarm,
-		Caller: c.KeyFingerprint + " " + host, Arrived: time.Duration(c.Arrived), Session: c.Session, Turn: c.Turn,
+		Caller: x.caller(), Tag: strings.Trim(c.Scenario+"/"+c.Run, "/"), Arrived: time.Duration(c.Arrived), Session: c.Session, Turn: c.Turn,
 	})
 	x.placed = true
 	x.shape = wire.Shape{} // a stream may be open for minutes, and a history is long
@@ -68,6 +66,10 @@ func (x *exchange) chooseUpstream() {
 	}
 	c := x.c
 	if x.up, x.path = choose(x.p.upstreams, x.path, c.Request.Model); x.up == nil {
+		return
+	}
+	if x.partly && astray(x.up, c.Request.Model) {
+		x.up = nil
 		return
 	}
 	// The prefix of an upstream may stand before the tags.
@@ -117,10 +119,6 @@ func (x *exchange) nameScenario() {
 		c.Scenario, c.ScenarioFrom = classify(c, x.estimate()), automatic
 	}
 }
-
-// estimate is the prompt's size in tokens before anybody has counted them: 4
-// bytes each.
-func (x *exchange) estimate() int64 { return x.plainBytes / 4 }
 
 // provider is the conventions' name for who serves the upstream, by its host;
 // an unknown host is named by the dialect it speaks.

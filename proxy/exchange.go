@@ -39,7 +39,9 @@ type exchange struct {
 	secret Secret   // the key that is sent
 
 	body       *body
-	plainBytes int64 // of the body, with its coding undone, as far as it is inspected
+	plainBytes int64 // of the body, with its coding undone, without pictures and the like
+	media      int   // pictures and the like in it
+	partly     bool  // not all of the body could be looked at
 	shape      wire.Shape
 	at         client.Place // where the call belongs
 	permit     *shaper.Permit
@@ -85,14 +87,14 @@ func (p *Proxy) carry(w http.ResponseWriter, r *http.Request, door string, origi
 		x.impair()
 	}
 	x.meter = call.NewMeter(x.c, x.format)
+	x.hear()
 	x.begin()
 	if bodyErr != nil {
 		x.failBody(bodyErr)
 		return
 	}
 	if x.up == nil {
-		x.writeError(http.StatusNotFound, "not_found_error", errNoUpstream.Error())
-		x.end(call.EndUnreachable, errNoUpstream)
+		x.failRoute()
 		return
 	}
 	if x.key != nil && x.fromAWebPage() {
@@ -119,8 +121,6 @@ func (p *Proxy) carry(w http.ResponseWriter, r *http.Request, door string, origi
 	x.begun(resp)
 	x.answer(resp)
 }
-
-var errNoUpstream = errors.New("weir was started without --upstream, so it carries requests as a forward proxy only")
 
 // readPath takes the tags off the request and names its API.
 func (x *exchange) readPath() {
@@ -157,48 +157,24 @@ const longestPlainPath = 24
 // readBody reads the request's body and what it says of itself.
 func (x *exchange) readBody() error {
 	c := x.c
+	inspected := x.format != nil && x.r.Method == http.MethodPost && !x.unseen
+	if !inspected && x.kept == nil && waits(x.r) {
+		x.body, c.Body = keptBack(x.r), call.Now()
+		return nil
+	}
 	b, err := readBody(x.r, x.p.holds())
 	x.body = b
 	c.Body = call.Now()
 	x.kept.request(b.held, x.r.Header.Get("Content-Encoding"))
 	c.RequestBytes = int64(len(b.held))
 	if x.format != nil && x.r.Method == http.MethodPost {
-		if plain := b.inspect(x.r.Header.Get("Content-Encoding"), inspectedBody); len(plain) > 0 {
-			x.plainBytes = int64(len(plain))
-			x.look(plain)
-		}
+		x.inspect()
 	}
 	if x.route.Model != "" {
 		c.Request.Model = x.route.Model
 	}
 	c.Request.Stream = c.Request.Stream || x.route.Stream
 	return err
-}
-
-// look reads what the request says of itself. What cannot be read is the
-// upstream's to judge, and a fault of weir's own here is no reason not to send
-// the request on.
-func (x *exchange) look(plain []byte) {
-	defer func() {
-		if v := recover(); v != nil {
-			x.tell("weir cannot read a request, which goes on", "panic", fmt.Sprint(v), "api", x.c.API)
-		}
-	}()
-	_ = x.format.ParseHead(&x.c.Request, plain)
-	x.readShape(plain)
-}
-
-// readShape reads the request's shape. Of a body that breaks off there is none:
-// it would be taken for a shorter conversation.
-func (x *exchange) readShape(plain []byte) {
-	shape, err := wire.ReadShape(x.c.API, plain)
-	if err != nil {
-		return
-	}
-	x.shape = shape
-	if x.kept != nil && len(shape.Blocks) > 0 {
-		x.kept.shape(&shape)
-	}
 }
 
 // end closes the call, gives its permit back and has it recorded. It does so

@@ -76,11 +76,11 @@ func TestZipBombIsNotDecoded(t *testing.T) {
 	}
 	w.Close()
 	b := &body{held: bomb.Bytes()}
-	if got := b.inspect("zstd", inspectedBody); len(got) != inspectedBody || cap(got) > 4*inspectedBody {
-		t.Errorf("%d bytes decoded to %d, capacity %d", bomb.Len(), len(got), cap(got))
+	if got := b.inspect("zstd", inspectedBody, 64<<20); got.size != 64<<20 || got.whole || cap(got.bytes) > 1<<20 {
+		t.Errorf("%d bytes decoded to %d, capacity %d, whole %v", bomb.Len(), got.size, cap(got.bytes), got.whole)
 	}
-	if got := (&body{held: []byte("x")}).inspect("compress", 10); got != nil {
-		t.Errorf("an unknown coding gives %q", got)
+	if got := (&body{held: []byte("x")}).inspect("compress", 10, 10); got.bytes != nil || got.whole {
+		t.Errorf("an unknown coding gives %q", got.bytes)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -105,4 +106,73 @@ func TestPreviousResponseNamesTheSession(t *testing.T) {
 		{"that goes on", "/v1/responses", "", `{"model":"m","input":"q2","previous_response_id":"resp_1"}`, "=1", "response", 2, "main", "user"},
 		{"and on, with a tool", "/v1/responses", "", `{"model":"m","input":[{"type":"function_call_output","call_id":"c","output":"x"}],"previous_response_id":"resp_2"}`, "=1", "response", 2, "main", "tools"},
 	})
+}
+
+// Two conversations may begin with the same words. The answers that weir saw
+// pass, whose words the clients repeat, tell which is which.
+func TestEqualOpeningsAreToldApartByTheirAnswers(t *testing.T) {
+	const path = "/v1/chat/completions"
+	n := 0
+	up := upstreamOf(t, func(w http.ResponseWriter, r *http.Request) {
+		io.Copy(io.Discard, r.Body)
+		n++
+		w.Header().Set("Content-Type", "text/event-stream")
+		for _, words := range []string{"answer ", strconv.Itoa(n), "\n"} {
+			fmt.Fprintf(w, "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":%q}}]}\n\n", words)
+		}
+		io.WriteString(w, "data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n")
+	})
+	s := start(t, up, nil)
+	var got []*call.Call
+	ask := func(messages string) {
+		resp, err := s.client.Post(s.url+path, "application/json", strings.NewReader(`{"model":"m","stream":true,"messages":[{"role":"user","content":"hi"}`+messages+`]}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		io.Copy(io.Discard, resp.Body)
+		resp.Body.Close()
+		got = append(got, s.call(t, len(got)+1))
+	}
+	goesOn := func(answer string) {
+		ask(`,{"role":"assistant","content":"` + answer + `"},{"role":"user","content":"go on"}`)
+	}
+	ask("")
+	ask("")
+	goesOn("answer 1")
+	goesOn("answer 2\\n")
+	goesOn("of nobody")
+	if got[2].Session != got[0].Session || got[3].Session != got[1].Session || got[0].Session == got[1].Session {
+		t.Errorf("sessions %s and %s go on in %s and %s", got[0].Session, got[1].Session, got[2].Session, got[3].Session)
+	}
+	if got[2].Turn != 2 || got[2].Think <= 0 || got[3].Turn != 2 || got[3].Think <= 0 {
+		t.Errorf("turns %d and %d after %v and %v", got[2].Turn, got[3].Turn, got[2].Think, got[3].Think)
+	}
+	if alien := got[4]; alien.Session == got[0].Session || alien.Session == got[1].Session || alien.Think != 0 {
+		t.Errorf("what goes on from an answer that nobody gave is in %s of %s and %s, %v after", alien.Session, got[0].Session, got[1].Session, alien.Think)
+	}
+}
+
+// Whichever of weir's own keys is sent, a conversation is its client's.
+func TestConversationOverSeveralHeldKeysIsOne(t *testing.T) {
+	up := upstreamOf(t, func(w http.ResponseWriter, r *http.Request) {
+		io.Copy(io.Discard, r.Body)
+		w.Header().Set("Content-Type", "application/json")
+		io.WriteString(w, `{"choices":[{"message":{"content":"a"},"finish_reason":"stop"}]}`)
+	})
+	s := start(t, up, func(p *Proxy) {
+		p.Upstreams[0].Keys = []Secret{NewSecret("first"), NewSecret("second")}
+		p.Fingerprint = func(key string) string { return key }
+	})
+	var got []*call.Call
+	for i, body := range []string{`{"role":"user","content":"q"}`, `{"role":"user","content":"q"},{"role":"assistant","content":"a"},{"role":"user","content":"r"}`} {
+		resp, err := s.client.Post(s.url+"/v1/chat/completions", "application/json", strings.NewReader(`{"model":"m","messages":[`+body+`]}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		got = append(got, s.call(t, i+1))
+	}
+	if got[0].KeyFingerprint == got[1].KeyFingerprint || got[0].Session != got[1].Session {
+		t.Errorf("sent with the keys %s and %s, in the sessions %s and %s", got[0].KeyFingerprint, got[1].KeyFingerprint, got[0].Session, got[1].Session)
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -54,6 +55,9 @@ func (u *Upstream) open(dial func(ctx context.Context, network, address string) 
 		IdleConnTimeout:     90 * time.Second,
 		TLSHandshakeTimeout: 15 * time.Second,
 		DialContext:         dial,
+		// As long as clients wait who ask before they send a body. Of one that
+		// weir has to read to know where it goes, the caller was told to go on.
+		ExpectContinueTimeout: time.Second,
 		// Half of net/http's own: an open stream holds one of each, and longer
 		// reads and writes go past them.
 		ReadBufferSize:  2 << 10,
@@ -129,6 +133,16 @@ func choose(all []*Upstream, escaped, model string) (u *Upstream, rest string) {
 		general = all[0]
 	}
 	return general, escaped
+}
+
+// errModelUnseen is why a request goes nowhere: its model decides where it may
+// go, and with it the caller's key.
+var errModelUnseen = errors.New(`no "model" stands in what weir reads of this request, each --upstream is for particular models, and none may be sent another one's key; put "model" before "messages" in the body, or raise --hold-body`)
+
+// astray says whether choose fell back on an upstream for other models, for a
+// request of whose model nobody knows.
+func astray(u *Upstream, model string) bool {
+	return u != nil && model == "" && u.Prefix == "" && len(u.Models) > 0
 }
 
 // below says whether a path lies at or under a prefix.

@@ -30,7 +30,7 @@ type door struct {
 	webSocket bool // Codex's provider stands behind it
 
 	// Of a forward proxy, which has no bases.
-	caFile, bundle string
+	caFile, bundle, beside string
 
 	settle func(run string, since time.Time) // waits until the calls of a command that ended are written
 	close  func() error
@@ -49,7 +49,7 @@ func (d *door) way(scenario, run string) client.Way {
 		}
 		user, _ := url.PathUnescape(tags[1:])
 		u.User = url.UserPassword(user, "weir")
-		return client.Way{Proxy: u.String(), CAFile: d.caFile, Bundle: d.bundle}
+		return client.Way{Proxy: u.String(), CAFile: d.caFile, Bundle: d.bundle, Beside: d.beside}
 	}
 	w := client.Way{Base: map[client.Family]string{}, WebSocket: d.webSocket}
 	for family, rest := range d.bases {

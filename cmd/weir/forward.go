@@ -39,6 +39,7 @@ type trust struct {
 	folder      string
 	file        string // the authority's certificate alone
 	bundle      string // with all others that programs trust
+	beside      string // with those that the user has Node trust; empty: none that can be read
 	fingerprint string
 }
 
@@ -56,7 +57,11 @@ func openTrust(env environment) (*trust, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &trust{folder: folder, file: authority.Path(), bundle: bundle, fingerprint: authority.Fingerprint()}, nil
+	t := &trust{folder: folder, file: authority.Path(), bundle: bundle, fingerprint: authority.Fingerprint()}
+	if extra, _ := env("NODE_EXTRA_CA_CERTS"); extra != "" {
+		t.beside, _ = proxy.Beside(folder, extra) // weir exec says it where nothing can be read
+	}
+	return t, nil
 }
 
 // forwardSaid is what a running proxy says of itself as a forward proxy.
@@ -96,7 +101,7 @@ func (r *running) forwardDoor(ctx context.Context, command, env []string, asked 
 		return nil
 	}
 	return &door{
-		base: r.Listen, database: r.Database, caFile: trusted.file, bundle: trusted.bundle,
+		base: r.Listen, database: r.Database, caFile: trusted.file, bundle: trusted.bundle, beside: trusted.beside,
 		settle: r.settle, close: func() error { return nil },
 	}
 }
@@ -155,6 +160,6 @@ func (a *app) ownForwardDoor(ctx context.Context, f execFlags, asked []upstreamF
 	if err := errors.Join(asTheCommandWould(upstreams), asTheCommandWould(direct)); err != nil {
 		return nil, err
 	}
-	d := &door{caFile: trusted.file, bundle: trusted.bundle}
+	d := &door{caFile: trusted.file, bundle: trusted.bundle, beside: trusted.beside}
 	return d, a.serveDoor(ctx, d, f, upstreams, forwardDoor(trusted.folder, nil, "", direct[0].Proxy))
 }

@@ -70,17 +70,9 @@ var sessionHeaders = []string{
 }
 
 // Session is the conversation that a request says it belongs to, and where it
-// says so: "header" or "body". Both are empty when it says none.
+// says so: "header" or "body". Both are empty when it says none. A prompt's cache
+// key is none: several sessions may share it.
 func Session(h http.Header, head *wire.Head) (id, from string) {
-	if id, from = named(h, head); id == "" && head.PromptCacheKey != "" {
-		return head.PromptCacheKey, fromBody
-	}
-	return id, from
-}
-
-// named is the session that a client names as such. A prompt's cache key is
-// none: several sessions may share it.
-func named(h http.Header, head *wire.Head) (id, from string) {
 	for _, name := range sessionHeaders {
 		if v := h.Get(name); v != "" {
 			return v, fromHeader

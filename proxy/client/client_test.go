@@ -50,7 +50,7 @@ func TestSessionIsWhatTheClientSaysItIs(t *testing.T) {
 		{"its older form of metadata", nil, wire.Head{User: "user_abc_account__session_c3"}, "c3", "body"},
 		{"Codex's header, not its cache key", map[string]string{"session-id": "s1"}, wire.Head{PromptCacheKey: "k"}, "s1", "header"},
 		{"opencode's header", map[string]string{"x-session-id": "ses_1"}, wire.Head{}, "ses_1", "header"},
-		{"the cache key where nothing else is said", nil, wire.Head{PromptCacheKey: "k"}, "k", "body"},
+		{"a cache key is no session", nil, wire.Head{PromptCacheKey: "k"}, "", ""},
 		{"a user is no session", nil, wire.Head{User: "alice"}, "", ""},
 		{"nor is JSON of another kind", nil, wire.Head{User: `{"session_id":7}`}, "", ""},
 		{"nor broken JSON", nil, wire.Head{User: `{"session_id":`}, "", ""},

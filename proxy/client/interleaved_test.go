@@ -13,6 +13,7 @@ import (
 type talker struct {
 	client, caller, opening string
 	says                    strings.Builder
+	answer                  string // of the last call
 	calls, turn             int
 	at                      time.Duration // of its next call
 	sessions                []string
@@ -24,12 +25,13 @@ func (w *talker) next(r *rand.Rand) step {
 		w.says.WriteString("user " + w.opening)
 		w.turn = 1
 	case r.IntN(2) == 0:
-		fmt.Fprintf(&w.says, "\nthink %x\ncall %x\nresult %x", r.Uint64(), r.Uint64(), r.IntN(3))
+		fmt.Fprintf(&w.says, "\nthink %x\nassistant %s\ncall %x\nresult %x", r.Uint64(), w.answer, r.Uint64(), r.IntN(3))
 	default:
-		fmt.Fprintf(&w.says, "\nassistant %x\nuser go on", r.Uint64())
+		fmt.Fprintf(&w.says, "\nassistant %s\nuser go on", w.answer)
 		w.turn++
 	}
 	w.calls++
+	w.answer = fmt.Sprintf("%x", r.Uint64())
 	// Reasoning is dropped when it pleases the client.
 	says := w.says.String()
 	if r.IntN(2) == 0 {
@@ -41,12 +43,12 @@ func (w *talker) next(r *rand.Rand) step {
 		}
 		says = strings.Join(kept, "\n")
 	}
-	return step{client: w.client, caller: w.caller, says: fmt.Sprintf("system %d\n%s", r.IntN(3), says), at: w.at}
+	return step{client: w.client, caller: w.caller, says: fmt.Sprintf("system %d\n%s", r.IntN(3), says), at: w.at, answers: w.answer}
 }
 
 // Whatever order calls of many conversations come in, each conversation is one
-// session. Those that begin with the same words under the same name cannot be
-// told apart before they have an answer: from there on they are.
+// session, those that begin with the same words under the same name too: their
+// answers tell them apart.
 func TestInterleavedConversationsAreSeparated(t *testing.T) {
 	for seed := range uint64(30) {
 		r := rand.New(rand.NewPCG(seed, 1))
@@ -69,6 +71,7 @@ func TestInterleavedConversationsAreSeparated(t *testing.T) {
 			now = w.at
 			s := w.next(r)
 			p := tracker.Place(s.request())
+			hears(&p, s.answers)
 			tracker.Ended(p, "", now+ms, true)
 			w.sessions = append(w.sessions, p.Session)
 			w.at += time.Duration(2+r.IntN(2000)) * ms
@@ -76,19 +79,11 @@ func TestInterleavedConversationsAreSeparated(t *testing.T) {
 				t.Fatalf("seed %d: turn %d, retry %v; want turn %d", seed, p.Turn, p.Retry, w.turn)
 			}
 		}
-		alike := map[string]int{}
-		for _, w := range talkers {
-			alike[w.client+w.caller+w.opening]++
-		}
 		owner := map[string]*talker{}
 		for _, w := range talkers {
-			own := w.sessions
-			if alike[w.client+w.caller+w.opening] > 1 && len(own) > 0 {
-				own = own[1:]
-			}
-			for _, session := range own {
-				if session != own[0] {
-					t.Fatalf("seed %d: one conversation is in the sessions %s and %s", seed, own[0], session)
+			for _, session := range w.sessions {
+				if session != w.sessions[0] {
+					t.Fatalf("seed %d: one conversation is in the sessions %s and %s", seed, w.sessions[0], session)
 				}
 				if other := owner[session]; other != nil && other != w {
 					t.Fatalf("seed %d: two conversations are in session %s", seed, session)
@@ -110,6 +105,7 @@ func TestTrackerIsSafeForConcurrentUse(t *testing.T) {
 			for range 100 {
 				s := w.next(r)
 				p := tracker.Place(s.request())
+				hears(&p, s.answers)
 				tracker.Ended(p, fmt.Sprint("r", i), w.at+ms, true)
 				if first == "" {
 					first = p.Session

@@ -43,6 +43,10 @@ type Way struct {
 	// that and all others that programs trust: some take another file in the
 	// place of all, others beside.
 	Proxy, CAFile, Bundle string
+
+	// Beside is a file with weir's certificate and those of the user's own
+	// NODE_EXTRA_CA_CERTS, which it replaces; empty: CAFile does.
+	Beside string
 }
 
 // At is the way to a proxy that takes every family's requests below one base
@@ -190,10 +194,14 @@ func codexOverrides(base string, webSocket bool, env []string) []string {
 
 // throughProxy has programs use weir as their proxy, and trust it.
 func throughProxy(env []string, way Way) []string {
+	extra := way.Beside
+	if extra == "" {
+		extra = way.CAFile
+	}
 	for _, v := range [][2]string{
 		{"HTTPS_PROXY", way.Proxy}, {"https_proxy", way.Proxy},
-		{"NODE_USE_ENV_PROXY", "1"},         // Node's own client heeds the proxy only then
-		{"NODE_EXTRA_CA_CERTS", way.CAFile}, // beside Node's own
+		{"NODE_USE_ENV_PROXY", "1"},    // Node's own client heeds the proxy only then
+		{"NODE_EXTRA_CA_CERTS", extra}, // beside Node's own
 		{"CODEX_CA_CERTIFICATE", way.CAFile},
 		{"SSL_CERT_FILE", way.Bundle}, // OpenSSL, Go, rustls, Bun, httpx
 		{"REQUESTS_CA_BUNDLE", way.Bundle}, {"CURL_CA_BUNDLE", way.Bundle},
@@ -244,8 +252,8 @@ func without(list string, hosts []string) string {
 
 // cautions say what in a client's surroundings sends its calls past the proxy.
 func cautions(name string, env []string, way Way) (notes []string) {
-	if extra := value(env, "NODE_EXTRA_CA_CERTS"); way.Proxy != "" && extra != "" {
-		notes = append(notes, "NODE_EXTRA_CA_CERTS is "+extra+": its certificates are not trusted meanwhile, since Node takes one such file, and weir's is another")
+	if extra := value(env, "NODE_EXTRA_CA_CERTS"); way.Proxy != "" && way.Beside == "" && extra != "" {
+		notes = append(notes, "NODE_EXTRA_CA_CERTS is "+extra+", which holds no certificate that weir can read: Node is given weir's alone")
 	}
 	switch name {
 	case "claude-code":

@@ -205,6 +205,10 @@ func TestLaunchThroughTheProxySetsNoBaseURL(t *testing.T) {
 	if len(notes) != 1 || !strings.Contains(notes[0], "/corp.pem") {
 		t.Errorf("the user's own certificates are lost without a word: %q", notes)
 	}
+	way.Beside = "/ca/beside.pem"
+	if _, got, notes := Launch(way, []string{"claude"}, env); len(notes) != 0 || !slices.Contains(got, "NODE_EXTRA_CA_CERTS=/ca/beside.pem") {
+		t.Errorf("the user's own certificates are not beside weir's: %q, %q", got, notes)
+	}
 	for _, command := range []string{"codex", "gemini", "cline"} {
 		args, _, notes := Launch(way, []string{command}, nil)
 		if len(args) != 1 || len(notes) != 0 {

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -30,6 +31,8 @@ type step struct {
 	turn     int    // X-Weir-Turn
 	fails    bool
 	response string
+	answers  string // what the answer says that weir saw; empty: nobody saw it
+	tag      string
 	want     Place
 }
 
@@ -45,7 +48,7 @@ func (s *step) request() *Request {
 	shape, head := shapeOf(s.says, s.head)
 	r := &Request{
 		Client: s.client, Caller: s.caller, API: s.api, Operation: s.op, Header: http.Header{}, Head: &head, Shape: shape,
-		Arrived: s.at, Prewarm: s.prewarm, Session: s.session, Turn: s.turn,
+		Arrived: s.at, Prewarm: s.prewarm, Session: s.session, Turn: s.turn, Tag: s.tag,
 	}
 	if r.API == "" {
 		r.API = apis[s.client]
@@ -95,7 +98,7 @@ func shapeOf(says string, head wire.Head) (shape wire.Shape, _ wire.Head) {
 			add(wire.Assistant, wire.KindReasoning, text)
 			continue
 		case "assistant":
-			add(wire.Assistant, wire.KindText, text)
+			shape.Blocks = append(shape.Blocks, spoken(text))
 		case "call":
 			add(wire.Assistant, wire.KindTool, text)
 		case "result":
@@ -115,6 +118,27 @@ func shapeOf(says string, head wire.Head) (shape wire.Shape, _ wire.Head) {
 		head.ToolCount = tools
 	}
 	return shape, head
+}
+
+// spoken is the block of a text that the assistant said.
+func spoken(text string) wire.Block {
+	shape, err := wire.ReadShape(wire.Chat, fmt.Appendf(nil, `{"messages":[{"role":"assistant","content":%q}]}`, text))
+	if err != nil {
+		panic(err)
+	}
+	return shape.Blocks[0]
+}
+
+// hears has a place's reply hear an answer, in two pieces.
+func hears(p *Place, answer string) {
+	reply := p.Reply()
+	if reply == nil || answer == "" {
+		return
+	}
+	half := len(answer) / 2
+	for _, words := range []string{answer[:half], answer[half:]} {
+		reply.Event(&wire.Event{Text: []byte(words)})
+	}
 }
 
 // play places the calls of steps in the order of their arrival, and ends each
@@ -138,6 +162,7 @@ func play(t *testing.T, tracker *Tracker, steps []step) []Place {
 				return
 			}
 			r := open[next]
+			hears(&r.place, r.step.answers)
 			tracker.Ended(r.place, r.step.response, end, !r.step.fails)
 			open = append(open[:next], open[next+1:]...)
 		}

@@ -28,7 +28,7 @@ func listen(r *Request, head *wire.Head) said {
 		class:    h.Get("X-Claude-Code-Request-Class"),
 		subagent: h.Get("X-Claude-Code-Agent-Id") != "",
 	}
-	s.session, s.from = named(h, head)
+	s.session, s.from = Session(h, head)
 	if parent := h.Get("X-Parent-Session-Id"); parent != "" { // opencode: the agent has a session of its own
 		s.parent, s.subagent = parent, true
 	}

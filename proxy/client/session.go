@@ -5,13 +5,15 @@ import (
 	"time"
 
 	"github.com/cespare/xxhash/v2"
+
+	"weir/proxy/wire"
 )
 
 // session is what is remembered of one: hashes and numbers, no words.
 type session struct {
 	id        string
 	seed      uint64 // of the hashes of its conversations
-	caller    uint64 // whose conversation it is; 0 where the session was named
+	caller    uint64 // whose conversation it is, with the cache key; 0 where the session was named
 	used      time.Duration
 	forgotten bool
 	tools     bool // its talk has tools
@@ -45,9 +47,13 @@ type call struct {
 	caller  uint64
 	hash    uint64 // of its conversation; 0 for none
 	tail    uint64 // of its last question
+	tag     uint64 // what its request said it belongs to; 0: nothing
 	part    bool   // it held only what was new
 	turn    int
 	turns   int // user messages in it
+
+	reply *wire.Reply // its answer as it comes; nil where nobody needs to know it
+	said  wire.Said   // once it has one
 
 	state     state
 	ended     time.Duration // unless it is running
@@ -156,7 +162,12 @@ func (t *Tracker) forget(e *list.Element) {
 func (t *Tracker) begin(a *arrival, s *session, l *lane, p *Place) *call {
 	c := &call{
 		session: s, lane: l, purpose: p.Purpose, caller: a.caller, hash: a.key, tail: a.talk.tail, part: a.part(),
-		turn: p.Turn, turns: a.head.TurnCount, opening: talks(p.Purpose) && l.last == nil,
+		tag: a.tag, turn: p.Turn, turns: a.head.TurnCount, opening: talks(p.Purpose) && l.last == nil,
+	}
+	// An answer that goes on from what the client began, or that is one of
+	// several, is not repeated as it came.
+	if p.From == fromConversation && talks(p.Purpose) && !a.talk.begun && a.head.Choices.N <= 1 {
+		c.reply = new(wire.Reply)
 	}
 	if a.before != nil {
 		a.before.continued = true

@@ -1,6 +1,10 @@
 package client
 
-import "weir/proxy/wire"
+import (
+	"slices"
+
+	"weir/proxy/wire"
+)
 
 // speaker says whose a block of a conversation is.
 type speaker uint8
@@ -18,15 +22,17 @@ const (
 type talk struct {
 	ends  []uint64 // a hash of the conversation from its beginning to the end of each block
 	who   []speaker
-	tail  uint64 // a hash of the last question: what stands behind the assistant's last word
-	asked uint64 // the hash of the user's last block; 0 for none
-	begun bool   // the assistant has begun to answer the last question
+	at    []int32 // where in the shape each block stands
+	tail  uint64  // a hash of the last question: what stands behind the assistant's last word
+	asked uint64  // the hash of the user's last block; 0 for none
+	begun bool    // the assistant has begun to answer the last question
 }
 
 // read takes the conversation out of a shape.
 func read(shape wire.Shape) (t talk) {
 	t.ends = make([]uint64, 0, len(shape.Blocks))
 	t.who = make([]speaker, 0, len(shape.Blocks))
+	t.at = make([]int32, 0, len(shape.Blocks))
 	end, length, before := uint64(0), 0, speaker(0)
 	for i := range shape.Blocks {
 		b := &shape.Blocks[i]
@@ -35,7 +41,7 @@ func read(shape wire.Shape) (t talk) {
 			continue
 		}
 		end = mix(mix(end, b.Hash), uint64(who))
-		t.ends, t.who = append(t.ends, end), append(t.who, who)
+		t.ends, t.who, t.at = append(t.ends, end), append(t.who, who), append(t.at, int32(i))
 		if who != assistant {
 			if before == assistant {
 				t.tail = 0
@@ -69,6 +75,11 @@ func (t *talk) empty() bool { return len(t.ends) == 0 }
 
 // end is the hash of the whole conversation.
 func (t *talk) end() uint64 { return t.ends[len(t.ends)-1] }
+
+// spoken says whether the assistant has spoken in the first blocks.
+func (t *talk) spoken(blocks int) bool {
+	return slices.Contains(t.who[:blocks], assistant)
+}
 
 // questions counts what the user asked from a block on: any number of blocks
 // and messages that no answer divides is one question, as clients put reminders

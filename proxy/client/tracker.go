@@ -26,6 +26,10 @@ type Request struct {
 	// two conversations where nothing names a session.
 	Caller string
 
+	// Tag is what the request says it belongs to, a scenario, say; empty when
+	// unsaid. It tells equal conversations apart where their answers do not.
+	Tag string
+
 	Arrived time.Duration // on any one monotonic clock
 
 	// Session and Turn are what the request itself says in weir's headers; they
@@ -54,8 +58,17 @@ type Place struct {
 	call *call
 }
 
-// The ways in which a session is found, in the order in which they are tried;
-// a prompt's cache key, which is of the body too, comes behind the response.
+// Reply takes down the call's answer, by which the session is known again: it
+// is to be fed before the call is said to have ended. It is nil where the answer
+// tells nothing.
+func (p *Place) Reply() *wire.Reply {
+	if p.call == nil {
+		return nil
+	}
+	return p.call.reply
+}
+
+// The ways in which a session is found, in the order in which they are tried.
 const (
 	fromWeir         = "weir"
 	fromHeader       = "header"
@@ -77,8 +90,15 @@ const (
 // response that the request goes on from; else that of an earlier call whose
 // conversation this one continues: with all its messages, in order, whatever
 // became of system prompt, tools and reasoning. The longest such call counts,
-// so a branch stays in the session that it branches off. A conversation that
-// continues none gets a session of weir's own naming.
+// so a branch stays in the session that it branches off. Of equal beginnings the
+// one counts whose answer, which weir saw pass, is the one that the request
+// repeats; then the one of the same tag. If several are left, the session is a
+// guess, and the call has no think time. A conversation that continues none, or
+// whose first answer is not the one that weir saw, gets a session of weir's own
+// naming.
+//
+// A prompt's cache key is no session: many conversations may share one. It keeps
+// them apart from those of other keys.
 //
 // The same conversation again is a retry if the call before failed not long
 // ago. If it did not fail or has not ended, it is one more answer to the same
@@ -110,14 +130,17 @@ type arrival struct {
 	head   *wire.Head
 	said   said
 	caller uint64
+	group  uint64 // of the caller and the cache key: conversations of two are two
+	tag    uint64
 	talk   talk
 
-	key    uint64 // by which the call is known again; 0 where there is no conversation
-	before *call  // whose conversation or response this one goes on from, or whose request it repeats
-	from   int    // the first block that is new since before
-	again  bool   // the request of before, nothing new
-	retry  bool   // and before failed
-	step   string // what the agent goes on with: forUser, forTools or neither
+	key     uint64 // by which the call is known again; 0 where there is no conversation
+	before  *call  // whose conversation or response this one goes on from, or whose request it repeats
+	from    int    // the first block that is new since before
+	again   bool   // the request of before, nothing new
+	retry   bool   // and before failed
+	guessed bool   // the session is one of several that fit as well
+	step    string // what the agent goes on with: forUser, forTools or neither
 }
 
 // part says that the request holds only what is new since an earlier response.
@@ -132,6 +155,13 @@ func (t *Tracker) Place(r *Request) Place {
 	}
 	a := &arrival{Request: r, head: head, said: listen(r, head), talk: read(r.Shape)}
 	a.caller = mix(xxhash.Sum64String(r.Caller), xxhash.Sum64String(r.Client))
+	a.group = a.caller
+	if head.PromptCacheKey != "" {
+		a.group = mix(a.caller, xxhash.Sum64String(head.PromptCacheKey))
+	}
+	if r.Tag != "" {
+		a.tag = xxhash.Sum64String(r.Tag)
+	}
 	p := Place{Agent: a.said.agent, Parent: a.said.parent}
 
 	t.mu.Lock()
@@ -172,7 +202,11 @@ func (t *Tracker) Ended(p Place, responseID string, at time.Duration, ok bool) {
 	c.state, c.ended = failed, at
 	if ok {
 		c.state = answered
+		if c.reply != nil {
+			c.said = c.reply.Said()
+		}
 	}
+	c.reply = nil
 	if talks(c.purpose) {
 		c.lane.open--
 		c.lane.ended = max(c.lane.ended, at)

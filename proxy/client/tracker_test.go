@@ -56,7 +56,7 @@ func TestSessionsAreFoundInOrder(t *testing.T) {
 			want: Place{Session: "A", From: "response", Turn: 2, Purpose: Main, Think: s1, ThinkFor: "tools"}},
 		{sentence: "another caller's response of that id is none", at: 5 * s1, client: "openai-python", caller: "else", head: wire.Head{PreviousResponse: "r1"}, says: "user b",
 			want: conversation("B", 0, 0, "")},
-		{sentence: "then the cache key", at: 5 * s1, client: "openai-python", head: wire.Head{PromptCacheKey: "cache", PreviousResponse: "r7"}, says: "user b", want: of("cache", "body", 0)},
+		{sentence: "then the conversation: a cache key is none", at: 5 * s1, client: "openai-python", head: wire.Head{PromptCacheKey: "cache", PreviousResponse: "r7"}, says: "user b", want: conversation("C", 0, 0, "")},
 	})
 }
 
@@ -132,12 +132,60 @@ func TestConversations(t *testing.T) {
 			{at: 3 * s1, says: "user a\nassistant b\nuser d", want: conversation("A", 3, 0, "")},
 			{at: 9 * s1, says: "user a\nassistant b\nuser d\nassistant e\nuser f", want: conversation("A", 4, 2*s1, "user")},
 		}},
-		{"a conversation goes on in the one that waits for it", []step{
+		{"a conversation goes on in one that waits for it, and where two do nobody knows who thought", []step{
 			{says: "user hi", want: conversation("A", 1, 0, "")},
 			{at: ms, says: "user hi", want: conversation("B", 1, 0, "")},
 			{at: 2 * ms, takes: -1, says: "user hi", want: conversation("C", 1, 0, "")},
-			{at: 2 * s1, says: "user hi\nassistant b\nuser x", want: conversation("B", 2, 999*ms, "user")},
+			{at: 2 * s1, says: "user hi\nassistant b\nuser x", want: conversation("B", 2, 0, "")},
 			{at: 3 * s1, says: "user hi\nassistant a\nuser y", want: conversation("A", 2, 2*s1, "user")},
+		}},
+		{"a conversation goes on in the one whose answer it repeats", []step{
+			{says: "user hi", answers: "a", want: conversation("A", 1, 0, "")},
+			{at: ms, says: "user hi", answers: "b", want: conversation("B", 1, 0, "")},
+			{at: 2 * ms, says: "user hi", answers: "c \n", want: conversation("C", 1, 0, "")},
+			{at: 2 * s1, says: "user hi\nassistant a\nuser x", want: conversation("A", 2, s1, "user")},
+			{at: 3 * s1, says: "user hi\nassistant c\nuser x", want: conversation("C", 2, 1998*ms, "user")},
+			{at: 4 * s1, says: "user hi\nassistant b\nuser x", want: conversation("B", 2, 2999*ms, "user")},
+		}},
+		{"and if that one went on before, it branches off there", []step{
+			{says: "user hi", answers: "a", want: conversation("A", 1, 0, "")},
+			{at: ms, says: "user hi", answers: "b", want: conversation("B", 1, 0, "")},
+			{at: 2 * s1, says: "user hi\nassistant a\nuser x", want: conversation("A", 2, s1, "user")},
+			{at: 4 * s1, says: "user hi\nassistant a\nuser y", want: conversation("A", 3, s1, "user")},
+		}},
+		{"an answer that nobody gave is of another conversation", []step{
+			{says: "user hi", answers: "a", want: conversation("A", 1, 0, "")},
+			{at: 2 * s1, says: "user hi\nassistant else\nuser x", want: conversation("B", 2, 0, "")},
+		}},
+		{"unless a part of it is known: then an answer was rewritten", []step{
+			{says: "user hi\nassistant oh\nuser a", answers: "b", want: conversation("A", 2, 0, "")},
+			{at: 2 * s1, says: "user hi\nassistant oh\nuser a\nassistant else\nuser x", want: conversation("A", 3, s1, "user")},
+		}},
+		{"equal answers are told apart by the tag", []step{
+			{says: "user hi", tag: "one", answers: "a", want: conversation("A", 1, 0, "")},
+			{at: ms, says: "user hi", tag: "two", answers: "a", want: conversation("B", 1, 0, "")},
+			{at: 2 * s1, says: "user hi\nassistant a\nuser x", tag: "one", want: conversation("A", 2, s1, "user")},
+			{at: 3 * s1, says: "user hi\nassistant a\nuser x", tag: "two", want: conversation("B", 2, 1999*ms, "user")},
+		}},
+		{"of what failed, what has the same tag is tried again", []step{
+			{says: "user hi", tag: "one", fails: true, want: conversation("A", 1, 0, "")},
+			{at: ms, says: "user hi", tag: "two", fails: true, want: conversation("B", 1, 0, "")},
+			{at: 2 * s1, says: "user hi", tag: "one", want: retry},
+		}},
+		{"a cache key that many share makes no session of them", []step{
+			{says: "user a", head: wire.Head{PromptCacheKey: "app"}, want: conversation("A", 1, 0, "")},
+			{at: 2 * s1, says: "user b", head: wire.Head{PromptCacheKey: "app"}, want: conversation("B", 1, 0, "")},
+			{at: 4 * s1, says: "user a\nassistant x\nuser c", head: wire.Head{PromptCacheKey: "app"}, want: conversation("A", 2, 3*s1, "user")},
+			{at: 6 * s1, says: "user b\nassistant x\nuser c", head: wire.Head{PromptCacheKey: "app"}, want: conversation("B", 2, 3*s1, "user")},
+		}},
+		{"but two keys keep equal conversations apart", []step{
+			{says: "user a", head: wire.Head{PromptCacheKey: "one"}, want: conversation("A", 1, 0, "")},
+			{at: ms, says: "user a", head: wire.Head{PromptCacheKey: "two"}, want: conversation("B", 1, 0, "")},
+			{at: 2 * s1, says: "user a\nassistant x\nuser c", head: wire.Head{PromptCacheKey: "one"}, want: conversation("A", 2, s1, "user")},
+		}},
+		{"and a cache key of two callers is two", []step{
+			{says: "user a", caller: "one", head: wire.Head{PromptCacheKey: "app"}, want: conversation("A", 1, 0, "")},
+			{at: 2 * s1, says: "user a\nassistant x\nuser c", caller: "two", head: wire.Head{PromptCacheKey: "app"}, want: conversation("B", 2, 0, "")},
 		}},
 		{"calls that weir did not see count as turns", []step{
 			{says: "user a", want: conversation("A", 1, 0, "")},

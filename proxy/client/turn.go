@@ -154,7 +154,7 @@ func (l *lane) stepOf(a *arrival) string {
 // think gives the time from the end of the agent's call before to the arrival
 // of this one, and who took it.
 func (l *lane) think(a *arrival, purpose string) (d time.Duration, who string) {
-	if !talks(purpose) || a.again || a.step == "" || l.last == nil || l.open > 0 || a.Arrived <= l.ended {
+	if !talks(purpose) || a.again || a.guessed || a.step == "" || l.last == nil || l.open > 0 || a.Arrived <= l.ended {
 		return 0, ""
 	}
 	return a.Arrived - l.ended, a.step

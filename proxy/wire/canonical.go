@@ -88,7 +88,12 @@ func (s *shaper) fieldHash() uint64 {
 		return 0
 	}
 	key, _ := s.hashed(name)
-	return fold(key, s.canonical())
+	from := s.i
+	hash := s.canonical()
+	if s.b[from] == '"' && !s.bad {
+		s.media(name, s.b[from+1:s.i-1])
+	}
+	return fold(key, hash)
 }
 
 // scalarHash is of a number, true, false or null. Numbers that are equal are
@@ -173,6 +178,8 @@ var noArguments = saying{hash: fold(objectSeed, 0)}
 
 // arguments hashes what a tool is called with: JSON, or a string of it.
 func (s *shaper) arguments() saying {
+	pictures, size := s.pictures, s.pictureBytes
+	defer func() { s.pictures, s.pictureBytes = pictures, size }() // the model wrote it, token by token
 	switch s.peek() {
 	case 'n':
 		s.skip()

@@ -14,6 +14,11 @@ import (
 // of a prefix cache: definitions of tools, the system prompt, the messages.
 type Shape struct {
 	Blocks []Block
+
+	// Media counts the pictures, sounds and files that stand in it; MediaBytes
+	// are those of their base64, which are no text.
+	Media      int
+	MediaBytes int
 }
 
 // Block is one part of a request: a tool's definition, a piece of the system
@@ -27,6 +32,7 @@ type Block struct {
 	// array of one text are the same, and cache marks, ids of calls and the
 	// order of keys do not count.
 	Hash uint64
+	Call uint64 // a hash of the id under which a tool is called; 0: none, or no call
 }
 
 // The roles of blocks that are no messages.
@@ -75,6 +81,8 @@ type shaper struct {
 	names   map[string]string // of tools, each copied once
 	scratch []byte
 	depth   int
+
+	pictures, pictureBytes int
 }
 
 // toolCall is a call that a result may name by its id.
@@ -106,7 +114,7 @@ func (s *shaper) shape() Shape {
 	}
 	all := append(make([]Block, 0, n), s.definitions...)
 	all = append(all, s.system...)
-	return Shape{append(all, s.messages...)}
+	return Shape{Blocks: append(all, s.messages...), Media: s.pictures, MediaBytes: s.pictureBytes}
 }
 
 // saying is what a value says, without its words.
@@ -122,12 +130,17 @@ func (s *shaper) add(role Role, kind Kind, name string, what saying) {
 		return
 	}
 	from := len(s.scratch)
-	b := append(s.scratch, role...)
+	b := identity(s.scratch, role, kind, name, what.hash)
+	*s.into = append(*s.into, Block{Role: role, Kind: kind, Name: name, Bytes: what.bytes, Hash: xxhash.Sum64(b[from:])})
+	s.scratch = b[:from]
+}
+
+// identity appends what the hash of a block is of.
+func identity(b []byte, role Role, kind Kind, name string, says uint64) []byte {
+	b = append(b, role...)
 	b = append(b, 0, byte(kind))
 	b = append(b, name...)
-	b = binary.LittleEndian.AppendUint64(append(b, 0), what.hash)
-	*s.into = append(*s.into, Block{role, kind, name, what.bytes, xxhash.Sum64(b[from:])})
-	s.scratch = b[:from]
+	return binary.LittleEndian.AppendUint64(append(b, 0), says)
 }
 
 // addWords adds a text, unless it is empty.
@@ -246,7 +259,10 @@ func (s *shaper) part(role Role) {
 			s.addWords(role, KindText, text)
 		case !s.bad:
 			s.i = from
-			s.addOther(role)
+			before := s.pictures
+			if s.addOther(role); s.pictures == before && isPicture(kind) { // by its address
+				s.pictures++
+			}
 		}
 	}
 }
@@ -254,8 +270,10 @@ func (s *shaper) part(role Role) {
 // call adds a tool's call, and remembers who was called.
 func (s *shaper) call(id []byte, name string, arguments saying) {
 	s.add(Assistant, KindTool, name, arguments)
-	if len(id) > 0 {
-		s.calls = append(s.calls, toolCall{xxhash.Sum64(id), name})
+	if len(id) > 0 && !s.bad {
+		hash := xxhash.Sum64(id)
+		(*s.into)[len(*s.into)-1].Call = hash
+		s.calls = append(s.calls, toolCall{hash, name})
 	}
 }
 
