@@ -22,7 +22,10 @@ func TestCollectorGetsSpansMetricsAndTheLog(t *testing.T) {
 	}
 }
 
-func allSignals(t *testing.T, protocol string) {
+// withCollector is a stand of which weir sends all it knows to a real collector,
+// which writes it into a folder and listens at an address.
+func withCollector(t *testing.T, protocol string) (s *stand, folder, listen string) {
+	t.Helper()
 	if os.Getenv("WEIR_TEST_COLLECTOR") == "off" {
 		t.Skip("WEIR_TEST_COLLECTOR=off")
 	}
@@ -34,14 +37,15 @@ func allSignals(t *testing.T, protocol string) {
 	if _, err := os.Stat(bin); err != nil {
 		t.Skip("the collector is not built: run examples/observability/collector/build")
 	}
-	folder, listen := t.TempDir(), freeAddress(t)
+	folder, listen = t.TempDir(), freeAddress(t)
 	used, other := "COLLECTOR_GRPC=", "COLLECTOR_HTTP="
 	if protocol != "grpc" {
 		used, other = other, used
 	}
-	s := newStand(t, []string{
+	s = newStand(t, []string{
 		"COLLECTOR_FOLDER=" + folder, used + listen, other + freeAddress(t),
 		"OTEL_EXPORTER_OTLP_ENDPOINT=http://" + listen, "OTEL_EXPORTER_OTLP_PROTOCOL=" + protocol, "OTEL_METRIC_EXPORT_INTERVAL=500",
+		"WEIR_SCRIPT=true", // prompts may say to the simulator what to answer
 	}, "exemplar-storage", "-v")
 	s.start(bin, "--config", "collector/config.yaml")
 	s.until("the collector listens", func() error {
@@ -51,6 +55,11 @@ func allSignals(t *testing.T, protocol string) {
 		}
 		return c.Close()
 	})
+	return s, folder, listen
+}
+
+func allSignals(t *testing.T, protocol string) {
+	s, folder, _ := withCollector(t, protocol)
 	s.load("3s")
 	s.traced(t)
 	s.until("all signals", func() error {
