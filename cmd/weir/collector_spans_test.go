@@ -35,6 +35,9 @@ func TestCollectorHoldsWhatSQLiteHolds(t *testing.T) {
 				"demo", "--for", "5s", "--db", db)
 			c.end(t, syscall.SIGTERM) // with which it writes what it holds
 			sameSpans(t, c.spans(t), db)
+			if n, want := c.measured(t, "weir.ttft.felt", "weir.side", "proxy"), countRows(t, db, "proxy"); n != want || n == 0 {
+				t.Errorf("metrics have %d first tokens, and SQLite %d", n, want)
+			}
 		})
 	}
 }
@@ -42,10 +45,20 @@ func TestCollectorHoldsWhatSQLiteHolds(t *testing.T) {
 // The collector is killed twice during a run, and is down at its end. Nothing of
 // that is seen in the run, and when the collector is back it can be sent all.
 func TestCollectorIsKilledDuringARun(t *testing.T) {
+	for _, protocol := range []string{"grpc", "http/protobuf"} {
+		t.Run(protocol, func(t *testing.T) { killedDuringARun(t, protocol) })
+	}
+}
+
+func killedDuringARun(t *testing.T, protocol string) {
 	c := newCollector(t)
 	c.start(t)
 	db := filepath.Join(t.TempDir(), "weir.db")
-	env := []string{"OTEL_EXPORTER_OTLP_ENDPOINT=http://" + c.grpc, "OTEL_EXPORTER_OTLP_PROTOCOL=grpc"}
+	endpoint := "http://" + c.grpc
+	if protocol != "grpc" {
+		endpoint = "http://" + c.http
+	}
+	env := []string{"OTEL_EXPORTER_OTLP_ENDPOINT=" + endpoint, "OTEL_EXPORTER_OTLP_PROTOCOL=" + protocol}
 	run := startWeir(t, env, "demo", "--for", "6s", "--qps", "50", "--db", db)
 	for range 2 {
 		c.await(t, 1)
@@ -55,7 +68,7 @@ func TestCollectorIsKilledDuringARun(t *testing.T) {
 	c.await(t, 1)
 	c.end(t, syscall.SIGKILL)
 	_, said := run.wait(t)
-	if !strings.Contains(said, "wait for the collector at http://"+c.grpc) {
+	if !strings.Contains(said, "wait for the collector at "+endpoint) {
 		t.Errorf("at the end it was not said what waits:\n%s", said)
 	}
 	before, _ := weirRun(t, nil, "report", "--db", db, "--json")
@@ -183,10 +196,6 @@ var (
 	flagColumns = strings.Fields("warm_up streamed")
 )
 
-// computed are attributes that no column holds: they follow from others.
-var computed = strings.Fields(`gen_ai.response.time_to_first_chunk gen_ai.request.choice.count openai.api.type
-	weir.part.read_ns weir.part.queue_ns weir.part.attempts_ns weir.part.connect_ns weir.part.send_ns weir.part.wait_ns weir.part.generate_ns weir.part.tail_ns`)
-
 // sameSpans fails unless the collector holds each span of the database, and no
 // other, as its row has it.
 func sameSpans(t *testing.T, got map[string][]landed, path string) {
@@ -206,10 +215,10 @@ func sameSpans(t *testing.T, got map[string][]landed, path string) {
 			if s.Kind != 3 || s.resource["service.name"] != "weir" {
 				t.Errorf("span %s is of kind %d and of service %v", id, s.Kind, s.resource["service.name"])
 			}
-			for _, key := range computed {
-				delete(s.Attributes, key)
+			if s.Flags&1 == 0 {
+				t.Errorf("span %s is not sampled", id)
 			}
-			have := storedSpan{s.TraceID, s.ParentSpanID, s.Name, s.Start, s.End, s.Status.Code == 2, map[string]any(s.Attributes)}
+			have := storedSpan{s.TraceID, s.ParentSpanID, s.TraceState, s.Name, s.Start, s.End, s.Status.Code == 2, s.Status.Message, map[string]any(s.Attributes), s.Events}
 			if d := cmp.Diff(want, have); d != "" && differ < 3 {
 				differ++
 				t.Errorf("span %s, SQLite's (-) against the collector's (+):\n%s", id, d)
@@ -224,11 +233,26 @@ func sameSpans(t *testing.T, got map[string][]landed, path string) {
 	t.Logf("%d spans", len(rows))
 }
 
+// countRows counts the rows of calls whose first token metrics measure: those
+// that went well and were neither of a warm-up nor made worse on purpose.
+func countRows(t *testing.T, path, side string) (n int64) {
+	t.Helper()
+	for _, s := range storedSpans(t, path) {
+		a := s.Attributes
+		if a["weir.side"] == side && a["weir.outcome"] == "ok" && a["weir.ttft.felt_ns"] != nil && a["weir.warm_up"] == nil && a["weir.impaired"] == nil {
+			n++
+		}
+	}
+	return n
+}
+
 // storedSpan is what a row says that its span must say.
 type storedSpan struct {
-	Trace, Parent, Name, Start, End string
-	Failed                          bool
-	Attributes                      map[string]any
+	Trace, Parent, State, Name, Start, End string
+	Failed                                 bool
+	Message                                string
+	Attributes                             map[string]any
+	Events                                 []moment
 }
 
 // storedSpans reads the rows by themselves, and not by weir's own reader.
@@ -282,7 +306,11 @@ func storedSpans(t *testing.T, path string) map[string]storedSpan {
 		done, _ := s.Attributes["weir.instant.done_ns"].(int64)
 		s.Start, s.End = fmt.Sprint(start), fmt.Sprint(start+done)
 		s.Name = fmt.Sprint(s.Attributes["gen_ai.operation.name"], " ", s.Attributes["gen_ai.request.model"])
-		s.Failed = s.Attributes["weir.outcome"] != "ok"
+		if s.Failed = s.Attributes["weir.outcome"] != "ok"; s.Failed {
+			s.Message, _ = s.Attributes["weir.error.message"].(string)
+		}
+		s.State, _ = s.Attributes["weir.trace_state"].(string)
+		s.Events = derive(t, start, s.Attributes)
 		all[id] = s
 	}
 	if err := rows.Err(); err != nil {

@@ -131,11 +131,13 @@ type landed struct {
 	Start        string `json:"startTimeUnixNano"`
 	End          string `json:"endTimeUnixNano"`
 	Attributes   keyValues
-	Events       []struct {
-		Name string
-		Time string `json:"timeUnixNano"`
+	TraceState   string
+	Flags        int
+	Events       []moment
+	Status       struct {
+		Code    int
+		Message string
 	}
-	Status struct{ Code int }
 
 	resource keyValues
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/hex"
 	"encoding/json"
@@ -8,9 +9,11 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -26,12 +29,14 @@ func (a *app) importCommand() *cobra.Command {
 		Use:   "import FILE",
 		Short: "Take in the OpenTelemetry spans of traffic that weir did not carry",
 		Long: `Reads OpenTelemetry spans as JSON, as weir export and collectors' file exporters
-write them, and stores those with gen_ai.* attributes that tell of a call to a
-model, so that reports and load models can be made of them. weir's own spans
-come back as they were. Of another program's, the side is "import" and only
-that is known which the span says: its length, tokens, model, error, but hardly
-ever its first token. Prompts and answers in attributes are not stored. Calls
-that are there already, by their ids, are passed over. FILE - is standard input.`,
+write them and SDKs print them, and stores those with gen_ai.* attributes that
+tell of a call to a model, so that reports and load models can be made of them.
+weir's own spans come back as they were. Of another program's, the side is
+"import" and only that is known which the span says: its length, tokens, model,
+error, but hardly ever its first token. Prompts and answers in attributes are
+not stored. Calls that are there already, by their ids, are passed over, and so
+are spans that tell of no call, for reasons that are counted. FILE - is standard
+input.`,
 		Example: `  weir import spans.json
   weir export all --db laptop.db | weir import - --db team.db
   weir report label:import=spans.json`,
@@ -63,20 +68,24 @@ func (a *app) runImport(ctx context.Context, path, dbPath string) error {
 	if err != nil {
 		return usage(err)
 	}
-	r := spanImport{label: name}
+	r := spanImport{label: name, because: map[call.NoCall]int{}}
 	release, _ := buildVersion()
 	stored, known, err := store.Import(ctx, db, release, r.calls(ctx, in))
-	fmt.Fprintf(a.out, "%d calls stored, %d were there already, %d spans are no calls\n", stored, known, r.others)
-	if err = errors.Join(err, r.saveRuns(ctx, db), db.Close()); err != nil {
+	fmt.Fprintf(a.out, "%d calls stored, %d were there already, %d spans passed over\n", stored, known, r.others)
+	r.warn(a.err)
+	if err = errors.Join(err, r.saveRuns(ctx, db), db.Close()); err == nil && stored+known+r.others == 0 {
+		err = errors.New(`no spans in it; want {"spans": […]} or {"resourceSpans": […]}, as weir export and collectors write them`)
+	}
+	if err != nil {
 		return fmt.Errorf("import %s: %w", name, err)
 	}
 	switch {
 	case r.foreign > 0:
-		fmt.Fprintf(a.err, "next: weir report label:import=%s%s\n", name, flag)
+		fmt.Fprintf(a.err, "next: weir report %s%s\n", shellWord("label:import="+name), flag)
 	case stored+known > 0:
 		fmt.Fprintf(a.err, "next: weir report all%s\n", flag)
 	default:
-		fmt.Fprintln(a.err, "! no span in it has the attributes of a model call, as gen_ai.operation.name")
+		fmt.Fprintln(a.err, "! no span in it is a call that could be stored; it needs ids, both times, and attributes as gen_ai.operation.name")
 	}
 	return nil
 }
@@ -86,7 +95,29 @@ type spanImport struct {
 	label   string // of calls that other programs made
 	foreign int    // calls that other programs made
 	others  int    // spans that are no calls
+	because map[call.NoCall]int
+	utc     int // calls of which a time names no zone
 	runs    []store.Run
+}
+
+// shownReasons is how many of the reasons are told, the most frequent first.
+const shownReasons = 8
+
+// warn tells what was passed over, and what was taken for granted.
+func (r *spanImport) warn(w io.Writer) {
+	reasons := slices.SortedFunc(maps.Keys(r.because), func(a, b call.NoCall) int {
+		return cmp.Or(r.because[b]-r.because[a], strings.Compare(string(a), string(b)))
+	})
+	for i, reason := range reasons {
+		if i == shownReasons {
+			fmt.Fprintf(w, "! spans passed over for %d more reasons\n", len(reasons)-i)
+			break
+		}
+		fmt.Fprintf(w, "! %s passed over: %s\n", plural(r.because[reason], "span"), reason)
+	}
+	if r.utc > 0 {
+		fmt.Fprintf(w, "! times of %s name no zone, and were taken for UTC\n", plural(r.utc, "call"))
+	}
 }
 
 // beside takes the runs that weir export wrote beside their spans.
@@ -123,9 +154,10 @@ func (r *spanImport) calls(ctx context.Context, in io.Reader) iter.Seq2[*call.Ca
 				yield(nil, err)
 				return
 			}
-			c, ok := r.call(s)
-			if !ok {
+			c, err := r.call(s)
+			if reason := call.NoCall(""); errors.As(err, &reason) {
 				r.others++
+				r.because[reason]++
 				continue
 			}
 			if !yield(c, nil) {
@@ -135,18 +167,25 @@ func (r *spanImport) calls(ctx context.Context, in io.Reader) iter.Seq2[*call.Ca
 	}
 }
 
-func (r *spanImport) call(s *loadmodel.Span) (*call.Call, bool) {
-	c, ok := call.Foreign{Start: s.Start, End: s.End, Failed: s.Failed, Message: s.Message, Attributes: s.Attributes}.Call()
-	if !ok || !hexID(c.TraceID[:], s.Trace) || !hexID(c.SpanID[:], s.ID) {
-		return nil, false
+// call is the call that a span tells of; the error is a call.NoCall.
+func (r *spanImport) call(s *loadmodel.Span) (*call.Call, error) {
+	c, err := call.Foreign{Start: s.Start, End: s.End, Failed: s.Failed, Message: s.Message, Attributes: s.Attributes}.Call()
+	if err != nil {
+		return nil, err
+	}
+	if !hexID(c.TraceID[:], s.Trace) || !hexID(c.SpanID[:], s.ID) {
+		return nil, call.NoIDs
 	}
 	hexID(c.ParentSpan[:], s.Parent) // there may be none
 	c.TraceState = s.TraceState
+	if s.Zoneless {
+		r.utc++
+	}
 	if c.Side == call.Imported {
 		r.foreign++
 		c.Labels = map[string]string{"import": r.label}
 	}
-	return c, true
+	return c, nil
 }
 
 // hexID reads an id; false when it is none.

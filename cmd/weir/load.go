@@ -136,7 +136,7 @@ func (a *app) runLoad(ctx context.Context, file string, f loadFlags, given func(
 			return err
 		}
 		outlookText(a.out, o, a.style(a.out))
-		fmt.Fprintf(a.err, "next: weir load %s --upstream URL%s\n", file, f.whereFrom(file))
+		fmt.Fprintf(a.err, "next: weir load %s\n", f.from(file))
 		return nil
 	}
 	var upstreams []proxy.Upstream

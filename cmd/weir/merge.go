@@ -41,7 +41,7 @@ func (a *app) runMerge(ctx context.Context, from []string, into string) error {
 		return usage(err)
 	}
 	fmt.Fprintf(a.out, "%s: %s and %s of %s\n", into, counted(m.Calls, "call"), counted(m.Runs, "run"), counted(m.Stores, "database"))
-	fmt.Fprintf(a.err, "next: weir report last --db %s\n", into)
+	fmt.Fprintf(a.err, "next: weir report last%s\n", dbFlag(into))
 	return nil
 }
 

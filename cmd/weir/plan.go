@@ -108,7 +108,7 @@ func (a *app) runPlan(ctx context.Context, file string, f planFlags, given func(
 		next = f.dataset
 	}
 	outlookText(out, o, a.style(out))
-	fmt.Fprintf(a.err, "next: weir load %s --upstream URL%s\n", next, f.whereFrom(next))
+	fmt.Fprintf(a.err, "next: weir load %s\n", f.from(next))
 	return nil
 }
 

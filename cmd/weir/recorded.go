@@ -23,8 +23,18 @@ func isSelection(words string) bool {
 	if _, err := os.Stat(words); err == nil || words == "" {
 		return false
 	}
-	_, err := store.ParseSelection(strings.Fields(words))
+	_, err := store.ParseSelection(selectionWords(words))
 	return err == nil
+}
+
+// selectionWords are the words of a selection that was written as one. A label
+// alone may have spaces in its value, as that of an imported file.
+func selectionWords(words string) []string {
+	fields := strings.Fields(words)
+	if _, err := store.ParseSelection(fields); err != nil && strings.HasPrefix(words, "label:") {
+		return []string{words}
+	}
+	return fields
 }
 
 // almostSelection is what is wrong with words that begin as a selection does and
@@ -33,19 +43,19 @@ func almostSelection(words string) error {
 	if _, err := os.Stat(words); err == nil || words == "" {
 		return nil
 	}
-	_, err := store.ParseSelection(strings.Fields(words))
+	_, err := store.ParseSelection(selectionWords(words))
 	if unknown := (*store.UnknownSelector)(nil); errors.As(err, &unknown) {
 		return nil
 	}
 	return err
 }
 
-// whereFrom is the flag that the next command needs to find what a selection names.
-func (f *loadFlags) whereFrom(file string) string {
+// from is what the next command needs to play a file, or what a selection names.
+func (f *loadFlags) from(file string) string {
 	if isSelection(file) {
-		return dbFlag(f.db)
+		return shellWords(selectionWords(file)) + " --upstream URL" + dbFlag(f.db)
 	}
-	return ""
+	return shellWord(file) + " --upstream URL"
 }
 
 // oneSource is the file that the arguments name, or the words of a selection.
@@ -64,7 +74,7 @@ func (a *app) readRecorded(ctx context.Context, words string, f loadFlags, given
 	if given("for") || given("qps") {
 		return nil, usagef("--for and --qps are for load models, and %s are recorded calls; use --limit, --from, --to and --speed", words)
 	}
-	selection, err := store.ParseSelection(strings.Fields(words))
+	selection, err := store.ParseSelection(selectionWords(words))
 	if err != nil {
 		return nil, usage(err)
 	}
@@ -76,6 +86,9 @@ func (a *app) readRecorded(ctx context.Context, words string, f loadFlags, given
 	rows, size, r, err := spool(ctx, db, selection)
 	if err != nil {
 		return nil, err
+	}
+	if r.calls == 0 && r.blank > 0 {
+		return nil, usagef("%s: the spans that were imported tell of no tokens, so nobody knows what to send", selection)
 	}
 	if r.calls == 0 {
 		return nil, usage(&hinted{fmt.Errorf("no calls in %s for %s", db.Path, selection), "weir calls all" + dbFlag(f.db)})
@@ -138,6 +151,8 @@ type recorded struct {
 	room          int     // that they may take; 0: mostWaiting
 	cut           int     // that did not get to wait for their next turn, for want of room
 	calls         int
+	blank         int // of other programs, without usage: left out
+	streamless    int // of other programs, which do not say whether they were streamed
 	unsized       int // without usage: sized by their bytes
 	unshaped      int // without a shape
 	unplanned     int // failed, or without usage and limit: their answers have no known size
@@ -223,6 +238,13 @@ func (r *recorded) belongs(ctx context.Context, c *call.Call) (bool, error) {
 
 // add puts a call behind the turn that it follows, or begins a row with it.
 func (r *recorded) add(ctx context.Context, c *call.Call) error {
+	if c.Side == call.Imported && !c.Usage.Input.Known && !c.Usage.Output.Known {
+		r.blank++ // nothing says how large it was, not even its bytes
+		return nil
+	}
+	if c.StreamUnknown() {
+		r.streamless++
+	}
 	if r.calls++; r.calls == 1 {
 		r.first = c.Started()
 	}
@@ -255,7 +277,7 @@ func (r *recorded) place(c *call.Call, shape []wire.Block) {
 	next := &talk{of: of, input: input, blocks: shape, done: done, closed: c.Session == ""}
 	next.row = loadmodel.Row{
 		At: c.Started().Sub(r.first), Input: input, Output: output, Model: c.Request.Model, Session: c.Session,
-		HashIDs: r.hashIDs(shape, input), Failed: c.Outcome != call.OK, Scenario: c.Scenario, Whole: !c.Request.Stream && !c.Streamed,
+		HashIDs: r.hashIDs(shape, input), Failed: c.Outcome != call.OK, Scenario: c.Scenario, Whole: !c.Request.Stream && !c.Streamed && !c.StreamUnknown(),
 	}
 	if wire.For(c.API) != nil {
 		next.row.API = c.API
@@ -316,7 +338,7 @@ func (r *recorded) flush(now time.Time) error {
 // them, else as they were planned, else as the bytes suggest.
 func (r *recorded) sizes(c *call.Call) (input, output int) {
 	usage := c.Usage
-	if c.UsageSource == call.UsageSuspicious {
+	if c.UsageSource == call.UsageSuspicious && c.Side != call.Imported { // of those, what contradicts is gone
 		usage = wire.Usage{}
 	}
 	in, out := usage.Input, usage.Output
@@ -343,6 +365,12 @@ func count(c wire.Count) int { return int(min(max(c.N, 0), math.MaxInt32)) }
 
 // notes say what had to be guessed.
 func (r *recorded) notes() (notes []string) {
+	if r.blank > 0 {
+		notes = append(notes, fmt.Sprintf("%s left out: their spans do not tell of tokens", plural(r.blank, "imported call")))
+	}
+	if r.streamless > 0 {
+		notes = append(notes, fmt.Sprintf("%d of %d calls do not say whether they were streamed: streams are asked for", r.streamless, r.calls))
+	}
 	if r.unsized > 0 {
 		notes = append(notes, fmt.Sprintf("%d of %d calls have no usage: their prompts are sized by their bytes", r.unsized, r.calls))
 	}

@@ -96,6 +96,10 @@ func (a *app) runReport(ctx context.Context, words []string, f reportFlags) erro
 		return nil
 	}
 	r.Text(a.out, a.style(a.out))
-	fmt.Fprintf(a.err, "next: weir calls %s --slowest%s\n", r.Selection, dbFlag(f.db))
+	next := r.Selection // what it is without words
+	if len(words) > 0 {
+		next = shellWords(words)
+	}
+	fmt.Fprintf(a.err, "next: weir calls %s --slowest%s\n", next, dbFlag(f.db))
 	return nil
 }

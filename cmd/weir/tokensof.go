@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"weir/generator"
 	"weir/generator/corpus"
@@ -21,7 +20,7 @@ func (a *app) ratesOf(ctx context.Context, words string, f loadFlags) (map[strin
 	if words == "" {
 		return nil, nil
 	}
-	selection, err := store.ParseSelection(strings.Fields(words))
+	selection, err := store.ParseSelection(selectionWords(words))
 	if err != nil {
 		return nil, usage(fmt.Errorf("--tokens-of %w", err))
 	}
@@ -54,7 +53,7 @@ func (a *app) ratesOf(ctx context.Context, words string, f loadFlags) (map[strin
 		if missing == nil {
 			missing = errors.New("no call says of how many characters its prompt was, as first turns that weir load sent do to models whose tokenizer is not public, and what usage its endpoint reported")
 		}
-		return nil, usage(&hinted{fmt.Errorf("--tokens-of %s: %w", selection, missing), "weir calls " + selection.String() + dbFlag(f.db)})
+		return nil, usage(&hinted{fmt.Errorf("--tokens-of %s: %w", selection, missing), "weir calls " + shellWords(selectionWords(words)) + dbFlag(f.db)})
 	}
 	return rates, nil
 }

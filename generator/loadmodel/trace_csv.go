@@ -138,10 +138,10 @@ func azureRow(f fields) (r record, err error) {
 	return r, err
 }
 
-// parseStamp reads a wall clock's time. Those whose nanoseconds do not fit into
-// 64 bits are none.
+// parseStamp reads a wall clock's time, which is UTC where it names no zone.
+// Those whose nanoseconds do not fit into 64 bits are none.
 func parseStamp(s string) (time.Time, bool) {
-	for _, layout := range []string{"2006-01-02 15:04:05", "2006-01-02 15:04:05Z07:00", time.RFC3339} {
+	for _, layout := range []string{"2006-01-02 15:04:05", "2006-01-02 15:04:05Z07:00", "2006-01-02T15:04:05", time.RFC3339} {
 		if t, err := time.Parse(layout, s); err == nil { // a fraction is read behind any seconds
 			return t, t.Year() >= 1970 && t.Year() < 2200
 		}

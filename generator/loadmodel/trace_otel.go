@@ -11,14 +11,18 @@ import (
 	"iter"
 	"math"
 	"strconv"
+	"strings"
 	"time"
+
+	"weir/proxy/wire"
 )
 
-// Spans come in two forms, of which a file may hold one document or many:
-// {"spans": [{"span_id", "start_time", "attributes": {"gen_ai.…": …}}]}, and
-// OTLP's {"resourceSpans": [{"scopeSpans": [{"spans": [{"spanId",
+// Spans come in two forms, of which a file may hold one document or many, also
+// as a list: {"spans": [{"span_id", "start_time", "attributes": {"gen_ai.…":
+// …}}]}, and OTLP's {"resourceSpans": [{"scopeSpans": [{"spans": [{"spanId",
 // "startTimeUnixNano", "attributes": [{"key", "value"}]}]}]}]}, as collectors
-// write it.
+// write it. A document may be a span alone, as SDKs print them, whose ids stand
+// in its "context".
 
 // span is a span in either form.
 type span struct {
@@ -37,6 +41,35 @@ type span struct {
 	Name       string          `json:"name"`
 	Status     json.RawMessage `json:"status"`
 	Attributes attributes      `json:"attributes"`
+	Context    json.RawMessage `json:"context"`
+	ParentSDK  string          `json:"parent_id"`
+}
+
+// ids are the hex digits of a span's own ids and of its parent's. SDKs write 0x
+// before them.
+func (s *span) ids() (trace, id, parent string) {
+	var context struct {
+		Trace string `json:"trace_id"`
+		ID    string `json:"span_id"`
+	}
+	_ = json.Unmarshal(s.Context, &context) // what is none says nothing
+	digits := func(of ...string) string { return strings.TrimPrefix(cmp.Or(of...), "0x") }
+	return digits(s.Trace, s.TraceOTLP, context.Trace), digits(s.ID, s.IDOTLP, context.ID), digits(s.Parent, s.ParentOTLP, s.ParentSDK)
+}
+
+// failed says whether its status is an error, and what that says.
+func (s *span) failed() (failed bool, message string) {
+	var status struct {
+		Code        json.RawMessage `json:"code"`
+		CodeSDK     json.RawMessage `json:"status_code"`
+		Message     string          `json:"message"`
+		Description string          `json:"description"`
+	}
+	if json.Unmarshal(s.Status, &status) != nil { // what is no status says nothing
+		return false, ""
+	}
+	code := bytes.ToUpper(bytes.Trim(append(status.Code, status.CodeSDK...), `"`))
+	return bytes.Equal(code, []byte("2")) || bytes.HasSuffix(code, []byte("ERROR")), cmp.Or(status.Message, status.Description)
 }
 
 // attributes are a span's attributes: texts, numbers and truths.
@@ -101,26 +134,74 @@ func (a attributes) text(keys ...string) string {
 	return ""
 }
 
-// tokens gives the first of some attributes that is a count; false when none is.
-func (a attributes) tokens(keys ...string) (int, bool) {
+// tokens gives the first of some attributes that is a count.
+func (a attributes) tokens(keys ...string) wire.Count {
 	for _, key := range keys {
 		switch v := a[key].(type) {
 		case json.Number:
-			f, err := v.Float64()
-			return int(f), err == nil && f >= 0 && f <= math.MaxInt32
+			if f, err := v.Float64(); err == nil && f == math.Trunc(f) && math.Abs(f) <= 1<<53 {
+				return wire.N(int64(f))
+			}
 		case string:
-			n, err := strconv.Atoi(v)
-			return n, err == nil && tokenCount(n)
+			if n, err := strconv.ParseInt(v, 10, 64); err == nil {
+				return wire.N(n)
+			}
 		}
 	}
-	return 0, false
+	return wire.Count{}
+}
+
+// whole says that no stream was asked for, which must have been told.
+func (a attributes) whole() bool {
+	for _, key := range []string{"gen_ai.request.stream", "gen_ai.request.is_stream", "llm.is_streaming"} {
+		if asked, told := a[key].(bool); told {
+			return !asked && a["gen_ai.response.time_to_first_chunk"] == nil
+		}
+	}
+	return false
+}
+
+// usage is what the span tells of tokens, in the normal form.
+func (a attributes) usage() wire.Usage {
+	u, _ := wire.Usage{
+		Input:      a.tokens("gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens"),
+		Output:     a.tokens("gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens"),
+		CacheRead:  a.tokens("gen_ai.usage.cache_read.input_tokens", "gen_ai.usage.cache_read_input_tokens"),
+		CacheWrite: a.tokens("gen_ai.usage.cache_write.input_tokens", "gen_ai.usage.cache_creation.input_tokens", "gen_ai.usage.cache_creation_input_tokens"),
+		Reasoning:  a.tokens("gen_ai.usage.reasoning.output_tokens", "gen_ai.usage.reasoning_tokens"),
+	}.Told(a.text("gen_ai.provider.name", "gen_ai.system"))
+	return u
 }
 
 // start reads when the span began.
 func (s *span) start() (time.Duration, bool) { return instant(s.Start, s.StartOTLP) }
 
-// instant reads the first moment that is there: a time as text, or nanoseconds.
+// instant reads the first moment that is there: a time as text, which is UTC
+// where it names no zone, or a number since 1970. Of what, its size tells.
 func instant(raw, otlp json.RawMessage) (time.Duration, bool) {
+	text := timeText(raw, otlp)
+	whole, fraction, _ := strings.Cut(text, ".")
+	n, err := strconv.ParseInt(whole, 10, 64)
+	if err != nil {
+		stamp, ok := parseStamp(text)
+		return time.Duration(stamp.UnixNano()), ok
+	}
+	unit := time.Nanosecond
+	switch { // each covers the years from 1973 on
+	case n < 1e8 || n >= math.MaxInt64/2:
+		return 0, false
+	case n < 1e11:
+		unit = time.Second
+	case n < 1e14:
+		unit = time.Millisecond
+	case n < 1e17:
+		unit = time.Microsecond
+	}
+	part, err := strconv.ParseFloat("0."+fraction+"0", 64)
+	return time.Duration(n)*unit + time.Duration(math.Round(part*float64(unit))), err == nil && n < math.MaxInt64/2/int64(unit)
+}
+
+func timeText(raw, otlp json.RawMessage) string {
 	if len(raw) == 0 {
 		raw = otlp
 	}
@@ -128,34 +209,42 @@ func instant(raw, otlp json.RawMessage) (time.Duration, bool) {
 	if json.Unmarshal(raw, &text) != nil {
 		text = string(raw)
 	}
-	if n, err := strconv.ParseInt(text, 10, 64); err == nil {
-		return time.Duration(n), n > 0 && n < math.MaxInt64/2
-	}
-	stamp, ok := parseStamp(text)
-	return time.Duration(stamp.UnixNano()), ok
+	return text
+}
+
+// zoneless says whether a moment is a time as text that names no zone.
+func zoneless(raw, otlp json.RawMessage) bool {
+	text := timeText(raw, otlp)
+	_, ok := parseStamp(text)
+	return ok && !strings.ContainsAny(text[len(time.DateOnly):], "Z+-")
 }
 
 // row makes the row of a span of a model call; false for other spans, and for
 // those that say nothing of their size.
 func (s *span) row() (r record, ok bool) {
-	switch s.Attributes.text("gen_ai.operation.name") {
-	case "", "chat", "text_completion", "generate_content":
-	default: // agents and tools, which have model calls inside; embeddings
-		return r, false
+	name := s.Attributes.text("gen_ai.operation.name", "llm.request.type")
+	if op, known := wire.OperationNamed(name); name != "" && !(known && op.Generates()) {
+		return r, false // agents and tools, which have model calls inside; embeddings
 	}
-	var in, out bool
-	r.Input, in = s.Attributes.tokens("gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens")
-	r.Output, out = s.Attributes.tokens("gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens")
-	r.Failed = s.Attributes.text("error.type") != ""
+	usage := s.Attributes.usage()
+	failed, _ := s.failed()
+	r.Failed = failed || s.Attributes.text("error.type") != ""
+	output := usage.Output
+	if most := s.Attributes.tokens("gen_ai.request.max_tokens"); !output.Known && !r.Failed && most.N > 0 && most.N <= math.MaxInt32 {
+		output = most
+	}
+	r.Input, r.Output = int(usage.Input.N), int(output.N)
 	r.Model = s.Attributes.text("gen_ai.request.model")
-	r.Session = s.Attributes.text("gen_ai.conversation.id")
+	r.Session = s.Attributes.text("gen_ai.conversation.id", "session.id")
+	r.Whole = s.Attributes.whole()
 	if r.at, ok = s.start(); !ok {
 		return r, false
 	}
-	return r, in || out
+	return r, usage.Input.Known || usage.Output.Known
 }
 
-// beginsWithSpans says whether the file is a JSON object with spans in it.
+// beginsWithSpans says whether the file begins with a JSON object that has spans
+// in it or is one, or with a list of them.
 func (t *Trace) beginsWithSpans() bool {
 	f, err := t.open(t.Path)
 	if err != nil {
@@ -163,17 +252,29 @@ func (t *Trace) beginsWithSpans() bool {
 	}
 	defer f.Close()
 	d := json.NewDecoder(io.LimitReader(f, 64<<10))
-	if token, err := d.Token(); err != nil || token != json.Delim('{') {
+	token, err := d.Token()
+	if err == nil && token == json.Delim('[') {
+		token, err = d.Token()
+	}
+	if err != nil || token != json.Delim('{') {
 		return false
 	}
+	named := false // an id of a span stands before
 	for d.More() {
 		key, err := d.Token()
 		if err != nil {
 			return false
 		}
-		if key == "spans" || key == "resourceSpans" {
+		switch key {
+		case "spans", "resourceSpans":
 			token, err := d.Token()
 			return err == nil && token == json.Delim('[')
+		case "attributes":
+			if named {
+				return true
+			}
+		case "span_id", "spanId", "context":
+			named = true
 		}
 		var other json.RawMessage
 		if d.Decode(&other) != nil {
@@ -181,72 +282,6 @@ func (t *Trace) beginsWithSpans() bool {
 		}
 	}
 	return false
-}
-
-// spanReader walks through documents of spans without holding one.
-type spanReader struct {
-	d      *json.Decoder
-	each   func(*span) bool
-	beside func(key string, value json.RawMessage) // nil: nobody asks for the rest
-}
-
-var errEnough = errors.New("no more is wanted")
-
-// object reads the rest of an object, or all of one.
-func (r *spanReader) object() error {
-	if err := r.delim('{'); err != nil {
-		return err
-	}
-	for r.d.More() {
-		key, err := r.d.Token()
-		if err != nil {
-			return err
-		}
-		switch key {
-		case "spans":
-			err = r.list(func() error {
-				var s span
-				if err := r.d.Decode(&s); err != nil {
-					return err
-				}
-				if !r.each(&s) {
-					return errEnough
-				}
-				return nil
-			})
-		case "resourceSpans", "scopeSpans":
-			err = r.list(r.object)
-		default:
-			var other json.RawMessage
-			if err = r.d.Decode(&other); err == nil && r.beside != nil {
-				r.beside(fmt.Sprint(key), other)
-			}
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return r.delim('}')
-}
-
-func (r *spanReader) list(element func() error) error {
-	if err := r.delim('['); err != nil {
-		return err
-	}
-	for r.d.More() {
-		if err := element(); err != nil {
-			return err
-		}
-	}
-	return r.delim(']')
-}
-
-func (r *spanReader) delim(want json.Delim) error {
-	token, err := r.d.Token()
-	if err == nil && token != want {
-		err = fmt.Errorf("%v stands where %v should", token, want)
-	}
-	return err
 }
 
 // spansHeld is how far spans may be out of order: they are written when they
@@ -279,11 +314,12 @@ func (t *Trace) spanRecords() iter.Seq2[record, error] {
 			if !ok {
 				return true
 			}
-			heap.Push(&held, &started{record: row, id: cmp.Or(s.ID, s.IDOTLP), parent: cmp.Or(s.Parent, s.ParentOTLP)})
+			_, id, parent := s.ids()
+			heap.Push(&held, &started{record: row, id: id, parent: parent})
 			return len(held) <= spansHeld || give(heap.Pop(&held).(*started))
 		}}
 		for err = nil; err == nil && r.d.More(); {
-			if err = r.object(); errors.Is(err, io.EOF) {
+			if err = r.document(); errors.Is(err, io.EOF) {
 				err = io.ErrUnexpectedEOF
 			}
 		}

@@ -41,6 +41,16 @@ func TestSpansAreRead(t *testing.T) {
 			]}`,
 			[]Row{{Input: 20, Output: 2}},
 		},
+		{
+			"a list of spans by themselves, of operations by other names; what cannot be a count is none, and Anthropic's cache stands beside its input",
+			`[
+				{"context": {"span_id": "0xa"}, "start_time": 1767225601000, "attributes": {"gen_ai.operation.name": "responses", "gen_ai.usage.input_tokens": 20, "gen_ai.usage.output_tokens": -2}},
+				{"context": {"span_id": "0xb"}, "parent_id": "0xa", "start_time": 1767225602, "attributes": {"gen_ai.operation.name": "chat", "gen_ai.usage.input_tokens": 20}},
+				{"span_id": "c", "start_time": "2026-01-01T00:00:03", "status": {"code": "ERROR"}, "attributes": {"gen_ai.operation.name": "chat", "gen_ai.system": "anthropic", "gen_ai.usage.input_tokens": 10, "gen_ai.usage.cache_read_input_tokens": 90, "gen_ai.usage.output_tokens": 1}},
+				{"span_id": "d", "start_time": "2026-01-01T00:00:04", "attributes": {"gen_ai.operation.name": "embeddings", "gen_ai.usage.input_tokens": 10}}
+			]`,
+			[]Row{{Input: 20}, {At: 2 * s, Input: 100, Output: 1, Failed: true}},
+		},
 	} {
 		t.Run(row.sentence, func(t *testing.T) {
 			path := write(t, "spans.json", row.text)

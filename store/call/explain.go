@@ -78,6 +78,16 @@ func (c *Call) oddity() advice {
 }
 
 func (c *Call) usageOddity() advice {
+	if c.Side == Imported {
+		switch c.UsageSource {
+		case UsageMissing:
+			return advice{"The span tells of no tokens.", "See whether the program that made it can record gen_ai.usage.input_tokens and output_tokens."}
+		case UsageSuspicious:
+			return advice{"The span's tokens contradict each other, as a cache larger than the input, and those that do are not counted.",
+				"See how the program that made it counts; the input is to hold what came from the cache."}
+		}
+		return advice{}
+	}
 	switch c.UsageSource {
 	case UsageMissing:
 		if !c.Streamed || c.API != wire.Chat && c.API != wire.Completions {
@@ -109,6 +119,8 @@ func cutShort(finish string) bool {
 
 func (c *Call) timedOut() advice {
 	switch {
+	case c.Side == Imported:
+		return advice{"The call's time was up.", "See whether " + c.endpoint() + " is overloaded, or raise the timeout; models that reason can think for minutes."}
 	case !c.Headers.Reached():
 		return advice{c.endpoint() + " did not begin to answer in time.",
 			"See whether it is overloaded, or raise the timeout; models that reason can think for minutes."}
@@ -121,17 +133,19 @@ func (c *Call) timedOut() advice {
 }
 
 func (c *Call) clientGone() advice {
-	when := "before the answer had begun"
+	when := " before the answer had begun"
 	switch {
 	case c.FirstToken.Reached():
-		when = "in the midst of the answer"
+		when = " in the midst of the answer"
+	case c.Side == Imported:
+		when = "" // its answer may have begun
 	case c.Headers.Reached():
-		when = "before a first token came"
+		when = " before a first token came"
 	}
 	if d, ok := c.Duration(); ok {
 		when += ", after " + spell(d)
 	}
-	return advice{"The client left " + when + ".",
+	return advice{"The client left" + when + ".",
 		"If nobody cancelled it, raise the client's own timeout."}
 }
 

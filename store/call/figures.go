@@ -34,7 +34,8 @@ type Parts struct {
 	Read, Queue, Attempts, Connect, Send, Wait, Generate, Tail time.Duration
 }
 
-// Account splits the call's time; ok is false when it has not ended.
+// Account splits the call's time; ok is false when it has not ended, and for
+// calls of other programs, which do not say what they waited for.
 //
 // The instants form one non-decreasing sequence: arrived ≤ body ≤ admitted ≤
 // again ≤ connected ≤ sent ≤ first token ≤ last token ≤ done. One that was not reached
@@ -42,7 +43,7 @@ type Parts struct {
 // and sent is cut at the first response byte. The instants of the call itself
 // stay as they were seen.
 func (c *Call) Account() (p Parts, ok bool) {
-	if !c.Arrived.Reached() || !c.Done.Reached() || c.Done < c.Arrived {
+	if c.Side == Imported || !c.Arrived.Reached() || !c.Done.Reached() || c.Done < c.Arrived {
 		return Parts{}, false
 	}
 	again := c.Again
@@ -65,8 +66,12 @@ func (c *Call) Account() (p Parts, ok bool) {
 
 // sentCut is the end of the request, at the latest the first sign of an
 // answer: an upstream may answer before the body is out. When the request was
-// never out but an answer came, it is that first sign.
+// never out but an answer came, it is that first sign. Nobody knows it of the
+// calls of other programs.
 func (c *Call) sentCut() Instant {
+	if c.Side == Imported {
+		return 0
+	}
 	sent := c.Sent
 	for _, sign := range [...]Instant{c.Headers, c.FirstByte.Received, c.FirstToken.Received} {
 		if sign.Reached() && (!sent.Reached() || sent > sign) {
@@ -85,10 +90,14 @@ func between(from, to Instant) (time.Duration, bool) {
 }
 
 // FirstChunk is the time from the request's end to the first event of a stream,
-// of any kind: no first token. ok is false where nothing was streamed.
+// of any kind: no first token. Of another program's call it is the time from its
+// beginning, as the conventions have it. ok is false where nothing was streamed.
 func (c *Call) FirstChunk() (d time.Duration, ok bool) {
 	if !c.Streamed {
 		return 0, false
+	}
+	if c.Side == Imported {
+		return between(c.Arrived, c.FirstEvent.Received)
 	}
 	return between(c.sentCut(), c.FirstEvent.Received)
 }
@@ -161,6 +170,12 @@ func (c *Call) ToLastToken() (d time.Duration, ok bool) {
 
 // Queued is how long the shaper held the call.
 func (c *Call) Queued() (d time.Duration, ok bool) { return between(c.Body, c.Admitted) }
+
+// StreamUnknown says that nobody knows whether the answer was a stream: most
+// other programs say so only of those that were.
+func (c *Call) StreamUnknown() bool {
+	return c.Side == Imported && !c.Streamed && c.NoFirstToken != AbsentNotStreamed
+}
 
 // generates says whether the call could have had a first token.
 func (c *Call) generates() bool { return c.Operation == "" || c.Operation.Generates() }

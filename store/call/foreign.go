@@ -1,6 +1,7 @@
 package call
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 	"time"
@@ -20,37 +21,89 @@ type Foreign struct {
 	Attributes map[string]any
 }
 
-// Call is the call that a span tells of; ok is false where it tells of none.
-// One of weir's own comes back as it was. Of another program's, the side is
-// Imported, and only that is known which the attributes say: a first chunk is
-// no first token. Ids are not part of it.
-func (f Foreign) Call() (c *Call, ok bool) {
-	c = &Call{Instants: Instants{Arrived: At(f.Start)}}
+// NoCall is why a span is passed over: it tells of no call of a model, or not
+// enough of one.
+type NoCall string
+
+// The reasons, as parts of a sentence: "3 spans passed over: no time of start".
+// A span's operation stands behind NoSuchOperation.
+const (
+	NoGenAI         NoCall = "they tell of no call of a model"
+	NoSuchOperation NoCall = "their operation is no call of a model: "
+	NoStart         NoCall = "no time of start that can be read"
+	NoEnd           NoCall = "no time of end that can be read"
+	EndsTooEarly    NoCall = "they end before they begin"
+	NoIDs           NoCall = "no trace and span id in hex digits"
+)
+
+func (n NoCall) Error() string { return string(n) }
+
+// Call is the call that a span tells of; the error is a NoCall. One of weir's
+// own comes back as it was. Of another program's, the side is Imported, and
+// only that is known which the attributes say: a first chunk is no first token,
+// and that no stream was spoken of is no word that there was none. Ids are not
+// part of it.
+func (f Foreign) Call() (*Call, error) {
+	c := &Call{Instants: Instants{Arrived: At(f.Start)}}
 	if _, own := f.Attributes[keySide]; own {
 		for key, v := range f.Attributes {
 			c.SetProperty(key, v)
 		}
-		return c, c.Side != "" && c.Done.Reached()
+		switch {
+		case c.Side != Proxy && c.Side != Client && c.Side != Imported:
+			return nil, NoGenAI
+		case !c.Done.Reached():
+			return nil, NoEnd
+		case c.Done < c.Arrived:
+			return nil, EndsTooEarly
+		}
+		return c, nil
 	}
-	if f.Start.IsZero() || f.End.Before(f.Start) {
-		return nil, false
-	}
-	if c.Operation, ok = f.operation(); !ok {
-		return nil, false
+	operation, err := f.operation()
+	switch {
+	case err != nil:
+		return nil, err
+	case f.Start.IsZero():
+		return nil, NoStart
+	case f.End.IsZero():
+		return nil, NoEnd
+	case f.End.Before(f.Start):
+		return nil, EndsTooEarly
 	}
 	f.take(c)
-	c.Side, c.Done, c.Streamed = Imported, At(f.End), c.Request.Stream
+	c.Side, c.Operation, c.Done = Imported, operation, At(f.End)
 	f.latencies(c)
+	c.Streamed = c.Request.Stream || c.FirstEvent.Reached()
 	f.judge(c)
-	switch u := c.Usage; {
-	case !u.Input.Known && !u.Output.Known:
-		c.UsageSource = UsageMissing
-	case u.CacheRead.N+u.CacheWrite.N > u.Input.N: // it was counted without them
+	if told, there := f.stream(); there && !told && !c.Streamed {
+		c.NoFirstToken = AbsentNotStreamed
+	}
+	f.judgeUsage(c)
+	return c, nil
+}
+
+// judgeUsage brings the usage into weir's normal form.
+func (f Foreign) judgeUsage(c *Call) {
+	usage, sound := c.Usage.Told(c.Provider)
+	c.Usage = usage
+	switch {
+	case !sound:
 		c.UsageSource = UsageSuspicious
+	case !usage.Input.Known && !usage.Output.Known:
+		c.UsageSource = UsageMissing
 	default:
 		c.UsageSource = UsageReported
 	}
-	return c, true
+}
+
+// stream is what was said of whether a stream was asked for.
+func (f Foreign) stream() (asked, told bool) {
+	for _, key := range []string{"gen_ai.request.stream", "gen_ai.request.is_stream", "llm.is_streaming"} {
+		if asked, told = f.Attributes[key].(bool); told {
+			return asked, told
+		}
+	}
+	return false, false
 }
 
 // formerKeys are what instrumentation calls or called what has another key now.
@@ -115,35 +168,27 @@ func (f Foreign) text(key string) string {
 	return s
 }
 
-// operation is what the call asked for; false for spans of agents, tools and
+// operation is what the call asked for; an error for spans of agents, tools and
 // all else that is no call of a model.
-func (f Foreign) operation() (wire.Operation, bool) {
-	switch op := f.text(keyOperation); op {
-	case "":
-	case string(wire.OpChat), string(wire.OpTextCompletion), string(wire.OpGenerateContent), string(wire.OpEmbeddings):
-		return wire.Operation(op), true
-	default:
-		return "", false
+func (f Foreign) operation() (wire.Operation, error) {
+	name := cmp.Or(f.text(keyOperation), f.text("llm.request.type"))
+	if op, ok := wire.OperationNamed(name); ok {
+		return op, nil
 	}
-	switch f.text("llm.request.type") {
-	case "chat":
-		return wire.OpChat, true
-	case "completion":
-		return wire.OpTextCompletion, true
-	case "embedding":
-		return wire.OpEmbeddings, true
-	case "":
-	default:
-		return "", false
+	if name != "" {
+		return "", NoSuchOperation + NoCall(strconv.Quote(storable(name, operationLimit)))
 	}
 	named := f.text(keyModel) != "" || f.text("gen_ai.response.model") != ""
 	for key := range f.Attributes {
 		if named && strings.HasPrefix(key, "gen_ai.usage.") {
-			return wire.OpChat, true
+			return wire.OpChat, nil
 		}
 	}
-	return "", false
+	return "", NoGenAI
 }
+
+// operationLimit is how much of a name is shown that is no operation, in bytes.
+const operationLimit = 64
 
 // latencies places the moments that are told as seconds since the beginning.
 // The first token's is told by model servers.

@@ -2,6 +2,7 @@ package call
 
 import (
 	"encoding/json"
+	"errors"
 	"maps"
 	"testing"
 	"time"
@@ -40,9 +41,9 @@ func TestForeignSpansOfBothGenerations(t *testing.T) {
 		UsageSource: UsageReported, Instants: Instants{Arrived: at, Done: at + Instant(2*time.Second)},
 	}
 	for name, attributes := range map[string]map[string]any{"now": now, "then": then} {
-		got, ok := foreign(attributes).Call()
-		if d := cmp.Diff(want, got); d != "" || !ok {
-			t.Errorf("%s: %v\n%s", name, ok, d)
+		got, err := foreign(attributes).Call()
+		if d := cmp.Diff(want, got); d != "" || err != nil {
+			t.Errorf("%s: %v\n%s", name, err, d)
 		}
 	}
 	both := maps.Clone(then)
@@ -54,19 +55,77 @@ func TestForeignSpansOfBothGenerations(t *testing.T) {
 }
 
 func TestForeignSpansThatAreNoCalls(t *testing.T) {
-	for name, attributes := range map[string]map[string]any{
-		"an agent's": {"gen_ai.operation.name": "invoke_agent", "gen_ai.request.model": "m", "gen_ai.usage.input_tokens": json.Number("1")},
-		"a tool's":   {"gen_ai.operation.name": "execute_tool"}, "a database's": {"db.system": "x"}, "none": nil,
-		"a rerank": {"llm.request.type": "rerank", "gen_ai.request.model": "m"}, "a model alone": {"gen_ai.request.model": "m"},
+	own := func(side string, done any) map[string]any {
+		return map[string]any{"weir.side": side, "weir.instant.done_ns": done}
+	}
+	for _, row := range []struct {
+		name       string
+		attributes map[string]any
+		want       NoCall
+	}{
+		{"an agent's", map[string]any{"gen_ai.operation.name": "invoke_agent", "gen_ai.request.model": "m", "gen_ai.usage.input_tokens": json.Number("1")}, NoSuchOperation + `"invoke_agent"`},
+		{"a tool's", map[string]any{"gen_ai.operation.name": "execute_tool"}, NoSuchOperation + `"execute_tool"`},
+		{"a rerank", map[string]any{"llm.request.type": "rerank", "gen_ai.request.model": "m"}, NoSuchOperation + `"rerank"`},
+		{"a database's", map[string]any{"db.system": "x"}, NoGenAI},
+		{"none", nil, NoGenAI},
+		{"a model alone", map[string]any{"gen_ai.request.model": "m"}, NoGenAI},
+		{"weir's own, of no side", own("nobody", json.Number("5")), NoGenAI},
+		{"weir's own, in flight", map[string]any{"weir.side": "proxy"}, NoEnd},
+		{"weir's own, backwards", own("proxy", json.Number("-5")), EndsTooEarly},
 	} {
-		if c, ok := foreign(attributes).Call(); ok {
-			t.Errorf("%s: %v", name, c)
+		if c, err := foreign(row.attributes).Call(); !errors.Is(err, row.want) {
+			t.Errorf("%s: %v, %v; want %q", row.name, c, err, row.want)
 		}
 	}
-	backwards := foreign(map[string]any{"gen_ai.operation.name": "chat"})
-	backwards.End = backwards.Start.Add(-1)
-	if _, ok := backwards.Call(); ok {
-		t.Error("one that ends before it begins")
+	for want, change := range map[NoCall]func(*Foreign){
+		EndsTooEarly: func(f *Foreign) { f.End = f.Start.Add(-1) },
+		NoStart:      func(f *Foreign) { f.Start = time.Time{} },
+		NoEnd:        func(f *Foreign) { f.End = time.Time{} },
+	} {
+		f := foreign(map[string]any{"gen_ai.operation.name": "chat"})
+		change(&f)
+		if c, err := f.Call(); !errors.Is(err, want) {
+			t.Errorf("%v, %v; want %q", c, err, want)
+		}
+	}
+}
+
+// Nobody knows what another program's call waited for, nor whether it was a
+// stream where nothing was said of it.
+func TestWhatForeignSpansDoNotSayIsUnknown(t *testing.T) {
+	for _, row := range []struct {
+		name                    string
+		more                    map[string]any
+		streamed, streamUnknown bool
+		firstChunk              time.Duration
+	}{
+		{"nothing said", nil, false, true, 0},
+		{"asked for", map[string]any{"gen_ai.request.stream": true}, true, false, 0},
+		{"a first chunk came", map[string]any{"gen_ai.response.time_to_first_chunk": json.Number("0.5")}, true, false, 500 * time.Millisecond},
+		{"said that there was none", map[string]any{"gen_ai.request.stream": false}, false, false, 0},
+		{"said so by a former key, of one that failed", map[string]any{"llm.is_streaming": false, "error.type": "429"}, false, false, 0},
+	} {
+		attributes := map[string]any{"gen_ai.operation.name": "chat"}
+		maps.Copy(attributes, row.more)
+		c, err := foreign(attributes).Call()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c.Streamed != row.streamed || c.StreamUnknown() != row.streamUnknown {
+			t.Errorf("%s: streamed %v, unknown %v", row.name, c.Streamed, c.StreamUnknown())
+		}
+		if d, ok := c.FirstChunk(); d != row.firstChunk || ok != (d > 0) {
+			t.Errorf("%s: first chunk after %v, %v", row.name, d, ok)
+		}
+		if p, ok := c.Account(); ok {
+			t.Errorf("%s: an account: %+v", row.name, p)
+		}
+		if d, ok := c.Queued(); ok {
+			t.Errorf("%s: queued for %v", row.name, d)
+		}
+		if e := c.SpanEvents(); len(e) > 0 {
+			t.Errorf("%s: events %v", row.name, e)
+		}
 	}
 }
 
@@ -91,8 +150,8 @@ func TestForeignOutcomes(t *testing.T) {
 		maps.Copy(attributes, row.more)
 		f := foreign(attributes)
 		f.Failed, f.Message = row.failed, row.message
-		if c, ok := f.Call(); !ok || c.Outcome != row.want || c.UsageSource != UsageMissing {
-			t.Errorf("%s: %v, %v", row.name, c, ok)
+		if c, err := f.Call(); err != nil || c.Outcome != row.want || c.UsageSource != UsageMissing {
+			t.Errorf("%s: %v, %v", row.name, c, err)
 		}
 	}
 }
@@ -117,9 +176,37 @@ func TestForeignFirstTokens(t *testing.T) {
 	}
 }
 
-func TestUsageThatContradictsItselfIsSuspicious(t *testing.T) {
-	c, _ := foreign(map[string]any{"gen_ai.operation.name": "chat", "gen_ai.usage.input_tokens": json.Number("10"), "gen_ai.usage.cache_read.input_tokens": json.Number("90")}).Call()
-	if c.UsageSource != UsageSuspicious {
-		t.Errorf("usage is %s", c.UsageSource)
+// A share of the cache is never above 1, and no count below 0.
+func TestForeignUsageIsCountedWholeOrNotAtAll(t *testing.T) {
+	for _, row := range []struct {
+		provider           string
+		input, read, write string
+		want               wire.Usage
+		source             UsageSource
+	}{
+		{"anthropic", "10", "90", "0", wire.Usage{Input: wire.N(100), CacheRead: wire.N(90), CacheWrite: wire.N(0)}, UsageReported},
+		{"Anthropic", "10", "20", "70", wire.Usage{Input: wire.N(100), CacheRead: wire.N(20), CacheWrite: wire.N(70)}, UsageReported},
+		{"openai", "10", "90", "0", wire.Usage{}, UsageSuspicious},
+		{"openai", "-5", "0", "0", wire.Usage{CacheRead: wire.N(0), CacheWrite: wire.N(0)}, UsageSuspicious},
+	} {
+		c, err := foreign(map[string]any{
+			"gen_ai.operation.name": "chat", "gen_ai.provider.name": row.provider, "gen_ai.usage.input_tokens": json.Number(row.input),
+			"gen_ai.usage.cache_read.input_tokens": json.Number(row.read), "gen_ai.usage.cache_creation.input_tokens": json.Number(row.write),
+		}).Call()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff(row.want, c.Usage); d != "" || c.UsageSource != row.source {
+			t.Errorf("%+v: %s\n%s", row, c.UsageSource, d)
+		}
+	}
+}
+
+func TestOperationsThatInstrumentationNamesOtherwise(t *testing.T) {
+	for name, want := range map[string]wire.Operation{"responses": wire.OpChat, "completion": wire.OpTextCompletion, "embedding": wire.OpEmbeddings} {
+		c, err := foreign(map[string]any{"gen_ai.operation.name": name}).Call()
+		if err != nil || c.Operation != want {
+			t.Errorf("%s: %v, %v; want %s", name, c, err, want)
+		}
 	}
 }

@@ -20,6 +20,9 @@ func Explain(w io.Writer, c, other *call.Call, s Style) {
 	if parts, ok := c.Account(); ok {
 		bars(w, parts, s)
 		ofWhich(w, c, s)
+	} else if c.Side == call.Imported {
+		total, known := c.Duration()
+		fmt.Fprintf(w, "total %s; the program that made this span does not say of which parts\n", duration(total, known))
 	} else {
 		fmt.Fprintln(w, "in flight: the account is drawn when it has ended")
 	}

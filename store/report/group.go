@@ -90,7 +90,7 @@ func (g *group) addUsage(c *call.Call, ok bool) {
 		}
 		g.sources[string(c.UsageSource)]++
 	}
-	if u := c.Usage; u.Input.Known && u.CacheRead.Known {
+	if u := c.Usage; u.Input.Known && u.CacheRead.Known && u.CacheRead.N <= u.Input.N {
 		g.cacheRead += u.CacheRead.N
 		g.cacheableInput += u.Input.N
 	}
@@ -108,9 +108,8 @@ func (g *group) addLatencies(p pair) {
 		d, ok = c.TTFTUpstream()
 		keep(&g.upstream, d, ok)
 		g.shaping.addTTFT(c)
-		if parts, ok := c.Account(); ok {
-			keep(&g.queued, parts.Queue, true)
-		}
+		d, ok = queued(c)
+		keep(&g.queued, d, ok)
 	}
 	if c := p.client; c != nil {
 		d, ok := c.TTFTResponse()
@@ -157,7 +156,9 @@ func (g *group) compareViews(p pair) {
 
 func (g *group) addStream(c *call.Call) {
 	if !c.Streamed {
-		g.notStreamed++
+		if !c.StreamUnknown() {
+			g.notStreamed++
+		}
 		return
 	}
 	if c.Usage.Output.Known && c.TokenEvents > 0 {

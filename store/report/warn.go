@@ -43,7 +43,7 @@ func (r *Report) warn() {
 		say("%d of %s have estimated token counts", n, count(t.Calls, "call"))
 	}
 	if n := t.Tokens.Sources[string(call.UsageSuspicious)]; n > 0 {
-		say("%d of %s reported usage that contradicts their stream", n, count(t.Calls, "call"))
+		say("%d of %s reported usage that contradicts itself or their stream", n, count(t.Calls, "call"))
 	}
 	if n := t.Stream.Coalesced; n > 0 {
 		say("%s came coalesced: something upstream buffers the stream, and TTFT is not the model's", count(n, "stream"))
