@@ -12,7 +12,12 @@ import (
 	"weir/store/call"
 )
 
-const keyPart = "weir.part"
+// Attributes of metrics that spans do not have.
+const (
+	keyPart     = "weir.part"
+	keyStreamed = "weir.streamed" // a stream was asked for or came: the call could have a first token
+	keyImpaired = "weir.impaired" // weir made it worse on purpose: it is no measure of the endpoint
+)
 
 // callMetrics are the metrics of calls, the proxy's and the generator's: those
 // of the GenAI conventions, and weir's own. The recorder shows it each ended
@@ -59,7 +64,7 @@ func newCallMetrics(meter metric.Meter, t *Tracing, profiles []string) (*callMet
 		g, err := newGenAI(meter, profile)
 		m.genAI, errs = append(m.genAI, g), append(errs, err)
 	}
-	count(&m.calls, "weir.calls", "{call}", "Calls that ended, by how they did.")
+	count(&m.calls, "weir.calls", "{call}", "Calls that ended, by how they did, those of a warm-up left out.")
 	seconds(&m.ttftFelt, "weir.ttft.felt", "From the call's arrival to its first token's delivery: what the caller felt.", secondBuckets())
 	seconds(&m.ttftUpstream, "weir.ttft.upstream", "From the request's end to its first token: the model's and the network's share.", secondBuckets())
 	seconds(&m.tpot, "weir.tpot", "Time per output token after the first, by the provider's usage.", doubled(0.001, 2, 14))
@@ -126,12 +131,14 @@ func (m *callMetrics) record(c *call.Call, span trace.SpanContext) {
 	}
 	ctx := trace.ContextWithSpanContext(context.Background(), span)
 	s := m.labels.of(c, c.Status >= 200 && c.Status < 300)
-	m.calls.Add(ctx, 1, s.with(call.OutcomeAttribute(c.Outcome)))
+	if !c.WarmUp {
+		m.calls.Add(ctx, 1, s.with(call.OutcomeAttribute(c.Outcome), attribute.Bool(keyStreamed, c.Streamed || c.Request.Stream), attribute.Bool(keyImpaired, c.Worsened())))
+	}
 	failure := m.labels.failure(c)
 	for _, g := range m.genAI {
 		g.tokens(ctx, c, failure, s.with)
 	}
-	if c.WarmUp || len(c.Impaired) > 0 {
+	if c.WarmUp || c.Worsened() {
 		return
 	}
 	if d, ok := c.Duration(); ok {
