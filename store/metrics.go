@@ -216,7 +216,7 @@ func (m *Metrics) instruments(lanes func() []Lane) error {
 	}
 	observe := func(_ context.Context, to metric.Observer) error {
 		for _, l := range m.labels.sum(lanes()) {
-			name := attribute.String(keyLane, l.Name)
+			name := call.Attribute(keyLane, l.Name)
 			of := metric.WithAttributeSet(attribute.NewSet(name))
 			to.ObserveInt64(waiting, int64(l.Waiting), of)
 			to.ObserveInt64(inFlight, int64(l.InFlight), of)
@@ -281,7 +281,7 @@ func (m *Metrics) recordLane(c *call.Call) {
 		return
 	}
 	if d, ok := c.Queued(); ok {
-		m.queue.Record(context.Background(), d.Seconds(), metric.WithAttributeSet(attribute.NewSet(attribute.String(keyLane, m.labels.of(c.Lane)))))
+		m.queue.Record(context.Background(), d.Seconds(), metric.WithAttributeSet(attribute.NewSet(call.Attribute(keyLane, m.labels.of(c.Lane)))))
 	}
 }
 
@@ -302,6 +302,7 @@ func (n *laneLabels) of(lane string) string {
 }
 
 func (n *laneLabels) label(lane string) string {
+	lane = call.Attribute(keyLane, lane).Value.AsString() // it is a client's session, say
 	switch {
 	case n.own[lane]:
 		return lane
