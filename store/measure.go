@@ -33,7 +33,8 @@ type callMetrics struct {
 	stalls                       metric.Int64Counter
 	stalled, parts               metric.Float64Counter
 	inFlight                     metric.Int64ObservableUpDownCounter
-	written, lost, sent, failed  metric.Int64ObservableCounter
+	written, lost                metric.Int64ObservableCounter
+	sent, failed, rejected       metric.Int64ObservableCounter
 	waiting, unsent              metric.Int64ObservableUpDownCounter
 	cpu                          metric.Float64ObservableCounter
 	recorder                     *Recorder
@@ -78,6 +79,7 @@ func newCallMetrics(meter metric.Meter, t *Tracing, profiles []string) (*callMet
 	observed(&m.lost, "weir.spans.lost", "{span}", "Spans that could not be written and never will be.")
 	observed(&m.sent, "weir.otlp.spans.sent", "{span}", "Spans that the collector took.")
 	observed(&m.failed, "weir.otlp.attempts.failed", "{attempt}", "Attempts to send spans that the collector did not take; they are tried again.")
+	observed(&m.rejected, "weir.otlp.spans.rejected", "{span}", "Spans that the collector will never take; they are not sent again.")
 	var err error
 	m.inFlight, err = meter.Int64ObservableUpDownCounter("weir.calls.in_flight", metric.WithUnit("{call}"), metric.WithDescription("Calls that have begun and not ended."))
 	errs = append(errs, err)
@@ -90,7 +92,7 @@ func newCallMetrics(meter metric.Meter, t *Tracing, profiles []string) (*callMet
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
-	if _, err := meter.RegisterCallback(m.observe, m.inFlight, m.written, m.lost, m.sent, m.failed, m.waiting, m.unsent, m.cpu); err != nil {
+	if _, err := meter.RegisterCallback(m.observe, m.inFlight, m.written, m.lost, m.sent, m.failed, m.rejected, m.waiting, m.unsent, m.cpu); err != nil {
 		return nil, err
 	}
 	return m, nil
@@ -113,6 +115,7 @@ func (m *callMetrics) observe(ctx context.Context, to metric.Observer) error {
 	if m.outbox != nil {
 		to.ObserveInt64(m.sent, m.outbox.Sent())
 		to.ObserveInt64(m.failed, m.outbox.Failed())
+		to.ObserveInt64(m.rejected, m.outbox.Rejected())
 		if n, err := m.outbox.Waiting(ctx); err == nil { // else it is not known
 			to.ObserveInt64(m.unsent, n)
 		}

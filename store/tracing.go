@@ -49,6 +49,9 @@ func NewTracing(ctx context.Context, db *DB, o TracingOptions) (*Tracing, error)
 	if err != nil {
 		return nil, errors.Join(err, recorder.Shutdown(ctx))
 	}
+	if err := db.keepResource(ctx, recorder.writer, res); err != nil {
+		return nil, errors.Join(err, recorder.Shutdown(ctx))
+	}
 	t := &Tracing{Recorder: recorder, resource: res}
 	if t.Outbox, err = newOutbox(ctx, db, recorder, res, o); err != nil {
 		return nil, errors.Join(err, recorder.Shutdown(ctx))

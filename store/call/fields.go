@@ -36,7 +36,7 @@ func textField[T ~string](key attribute.Key, limit int, at func(*Call) *T) field
 	return field{key,
 		func(c *Call) attribute.Value {
 			if s := *at(c); s != "" {
-				return attribute.StringValue(fitting(string(s), limit))
+				return attribute.StringValue(Shorten(string(s), limit))
 			}
 			return absent
 		},

@@ -26,11 +26,12 @@ func Attribute(key, name string) attribute.KeyValue {
 	return attribute.String(key, fittingName(name))
 }
 
-func fittingName(s string) string { return fitting(s, nameLimit) }
+func fittingName(s string) string { return Shorten(s, nameLimit) }
 
-// fitting is what an attribute may hold of a text. One invalid byte would make
-// exporters drop a whole batch.
-func fitting(s string, limit int) string {
+// Shorten gives text that is valid UTF-8 and of at most so many bytes, with "…"
+// at the end where it was longer. One invalid byte would make exporters drop a
+// whole batch.
+func Shorten(s string, limit int) string {
 	whole := len(s) <= limit
 	if !whole {
 		s = s[:limit]
