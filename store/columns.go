@@ -101,10 +101,16 @@ var insertSpan = func() string {
 func row(c *call.Call, writer int64, sampled bool, id func(string) (int64, error)) ([]any, error) {
 	typed := make([]any, len(columns))
 	rest := make(object, 0, 1024)
+	var named map[string]string
 	for key, v := range c.Properties() {
 		i, ok := columnOf[key]
 		switch {
-		case key == call.KeyTimeline, strings.HasPrefix(key, labelKey):
+		case key == call.KeyTimeline:
+		case strings.HasPrefix(key, labelKey):
+			if named == nil {
+				named = map[string]string{}
+			}
+			named[strings.TrimPrefix(key, labelKey)] = v.(string)
 		case !ok:
 			var err error
 			if rest, err = rest.with(key, v); err != nil {
@@ -123,8 +129,8 @@ func row(c *call.Call, writer int64, sampled bool, id func(string) (int64, error
 		}
 	}
 	var labels any
-	if len(c.Labels) > 0 {
-		b, err := json.Marshal(c.Labels)
+	if named != nil {
+		b, err := json.Marshal(named)
 		if err != nil {
 			return nil, err
 		}

@@ -43,16 +43,16 @@ func TestResendSendsWhatWaitsAndThenTheSelection(t *testing.T) {
 	if err != nil || len(d) != 1 || d[0].Target != url || d[0].Sent != 1 || d[0].Waiting != 2 || d[0].Failed == 0 || d[0].Err == "" || d[0].FailedAt.IsZero() {
 		t.Fatalf("deliveries %+v, %v", d, err)
 	}
-	if n, err := Resend(ctx, db, nil, TracingOptions{Env: env(named)}); n != 0 || err == nil || !strings.Contains(err.Error(), url) {
-		t.Errorf("to a collector that is down: %d sent, %v", n, err)
+	if n, err := Resend(ctx, db, nil, ResendOptions{TracingOptions: TracingOptions{Env: env(named)}}); n.Sent != 0 || err == nil || !strings.Contains(err.Error(), url) {
+		t.Errorf("to a collector that is down: %+v sent, %v", n, err)
 	}
 
 	listenOn(t, c, url[len("http://"):])
-	if n, err := Resend(ctx, db, nil, TracingOptions{Env: env(named)}); n != 2 || err != nil {
-		t.Errorf("%d sent, %v; want the 2 that waited", n, err)
+	if n, err := Resend(ctx, db, nil, ResendOptions{TracingOptions: TracingOptions{Env: env(named)}}); n.Sent != 2 || err != nil {
+		t.Errorf("%+v sent, %v; want the 2 that waited", n, err)
 	}
-	if n, err := Resend(ctx, db, nil, TracingOptions{Env: env(named)}); n != 0 || err != nil {
-		t.Errorf("%d sent, %v; want none the second time", n, err)
+	if n, err := Resend(ctx, db, nil, ResendOptions{TracingOptions: TracingOptions{Env: env(named)}}); n.Sent != 0 || err != nil {
+		t.Errorf("%+v sent, %v; want none the second time", n, err)
 	}
 	if d, err = db.Deliveries(ctx); err != nil || d[0].Sent != 3 || d[0].Waiting != 0 {
 		t.Errorf("deliveries %+v, %v", d, err)
@@ -61,8 +61,8 @@ func TestResendSendsWhatWaitsAndThenTheSelection(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n, err := Resend(ctx, db, &everything, TracingOptions{Env: env(named)}); n != 6 || err != nil {
-		t.Errorf("%d sent, %v; want all 6", n, err)
+	if n, err := Resend(ctx, db, &everything, ResendOptions{TracingOptions: TracingOptions{Env: env(named)}}); n.Sent != 6 || err != nil {
+		t.Errorf("%+v sent, %v; want all 6", n, err)
 	}
 	times := map[int]int{}
 	for _, n := range c.ids() {
@@ -87,14 +87,14 @@ func TestResendSendsNothingTwiceInOneGo(t *testing.T) {
 	c.ill = false
 	c.mu.Unlock()
 	everything, _ := ParseSelection([]string{"all"})
-	if n, err := Resend(context.Background(), openAt(t, path), &everything, TracingOptions{Env: env(named)}); n != 4 || err != nil || len(c.ids()) != 4 {
-		t.Errorf("%d sent of 4, %d came, %v", n, len(c.ids()), err)
+	if n, err := Resend(context.Background(), openAt(t, path), &everything, ResendOptions{TracingOptions: TracingOptions{Env: env(named)}}); n.Sent != 4 || err != nil || len(c.ids()) != 4 {
+		t.Errorf("%+v sent of 4, %d came, %v", n, len(c.ids()), err)
 	}
 }
 
 func TestResendWantsACollector(t *testing.T) {
 	db := openAt(t, filepath.Join(t.TempDir(), "weir.db"))
-	for _, o := range []TracingOptions{{}, {Env: env(nil)}} {
+	for _, o := range []ResendOptions{{}, {TracingOptions: TracingOptions{Env: env(nil)}}} {
 		if _, err := Resend(context.Background(), db, nil, o); !errors.Is(err, ErrNoCollector) {
 			t.Errorf("%v", err)
 		}

@@ -2,20 +2,28 @@ package store
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"go.opentelemetry.io/otel/trace"
 	collogspb "go.opentelemetry.io/proto/otlp/collector/logs/v1"
+	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
 	logspb "go.opentelemetry.io/proto/otlp/logs/v1"
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
+
+	"weir/store/call"
 )
 
 // loggee is an OTLP receiver of logs.
@@ -115,5 +123,49 @@ func TestACollectorThatIsDownIsToldOfOnce(t *testing.T) {
 		if logs != nil || err != nil || logs.Shutdown(t.Context()) != nil {
 			t.Errorf("%v: the log would be sent", quiet)
 		}
+	}
+}
+
+// What a call is logged with has types of its own, and what a client named.
+func TestAttributesOfTheLogArePlain(t *testing.T) {
+	g := &loggee{got: make(chan *logspb.LogRecord, 8)}
+	s := httptest.NewServer(g)
+	t.Cleanup(s.Close)
+	env := setVariables(t, map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": s.URL})
+	_, tr, _ := tracing(t, filepath.Join(t.TempDir(), "weir.db"), nil)
+	logs, err := tr.NewLogs(t.Context(), TracingOptions{Env: env})
+	if err != nil {
+		t.Fatal(err)
+	}
+	slog.New(logs.Handler).With("session", "s\xff").WithGroup("g").Info("odd \xfe byte", "outcome", call.OK, "model", "", "served", "gpt-\xff\xfe",
+		"none", nil, "error", errors.New("broken \xff"), "took", time.Second, slog.Group("in", "api", call.Outcome("chat"), "empty", ""), "long", strings.Repeat("x", 1<<20))
+	if err := logs.Shutdown(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	r := <-g.got
+	var told []string
+	var tell func(prefix string, list []*commonpb.KeyValue)
+	tell = func(prefix string, list []*commonpb.KeyValue) {
+		for _, kv := range list {
+			if group := kv.Value.GetKvlistValue(); group != nil {
+				tell(prefix+kv.Key+".", group.Values)
+				continue
+			}
+			text := kv.Value.GetStringValue()
+			if n := kv.Value.GetIntValue(); n != 0 {
+				text = fmt.Sprint(n)
+			}
+			if len(text) > 100 {
+				text = fmt.Sprint(len(text), " bytes")
+			}
+			told = append(told, prefix+kv.Key+"="+text)
+		}
+	}
+	tell("", r.Attributes)
+	want := []string{"session=s\uFFFD", "g.outcome=ok", "g.served=gpt-\uFFFD", "g.error=broken \uFFFD", "g.took=1000000000", "g.in.api=chat", "g.long=4096 bytes"}
+	slices.Sort(told)
+	slices.Sort(want)
+	if diff := cmp.Diff(want, told); diff != "" || r.Body.GetStringValue() != "odd \uFFFD byte" {
+		t.Errorf("%q: %s", r.Body.GetStringValue(), diff)
 	}
 }

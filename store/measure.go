@@ -12,7 +12,12 @@ import (
 	"weir/store/call"
 )
 
-const keyPart = "weir.part"
+// Attributes of metrics that spans do not have.
+const (
+	keyPart     = "weir.part"
+	keyStreamed = "weir.streamed" // a stream was asked for or came: the call could have a first token
+	keyImpaired = "weir.impaired" // weir made it worse on purpose: it is no measure of the endpoint
+)
 
 // callMetrics are the metrics of calls, the proxy's and the generator's: those
 // of the GenAI conventions, and weir's own. The recorder shows it each ended
@@ -28,7 +33,8 @@ type callMetrics struct {
 	stalls                       metric.Int64Counter
 	stalled, parts               metric.Float64Counter
 	inFlight                     metric.Int64ObservableUpDownCounter
-	written, lost, sent, failed  metric.Int64ObservableCounter
+	written, lost                metric.Int64ObservableCounter
+	sent, failed, rejected       metric.Int64ObservableCounter
 	waiting, unsent              metric.Int64ObservableUpDownCounter
 	cpu                          metric.Float64ObservableCounter
 	recorder                     *Recorder
@@ -59,7 +65,7 @@ func newCallMetrics(meter metric.Meter, t *Tracing, profiles []string) (*callMet
 		g, err := newGenAI(meter, profile)
 		m.genAI, errs = append(m.genAI, g), append(errs, err)
 	}
-	count(&m.calls, "weir.calls", "{call}", "Calls that ended, by how they did.")
+	count(&m.calls, "weir.calls", "{call}", "Calls that ended, by how they did, those of a warm-up left out.")
 	seconds(&m.ttftFelt, "weir.ttft.felt", "From the call's arrival to its first token's delivery: what the caller felt.", secondBuckets())
 	seconds(&m.ttftUpstream, "weir.ttft.upstream", "From the request's end to its first token: the model's and the network's share.", secondBuckets())
 	seconds(&m.tpot, "weir.tpot", "Time per output token after the first, by the provider's usage.", doubled(0.001, 2, 14))
@@ -73,6 +79,7 @@ func newCallMetrics(meter metric.Meter, t *Tracing, profiles []string) (*callMet
 	observed(&m.lost, "weir.spans.lost", "{span}", "Spans that could not be written and never will be.")
 	observed(&m.sent, "weir.otlp.spans.sent", "{span}", "Spans that the collector took.")
 	observed(&m.failed, "weir.otlp.attempts.failed", "{attempt}", "Attempts to send spans that the collector did not take; they are tried again.")
+	observed(&m.rejected, "weir.otlp.spans.rejected", "{span}", "Spans that the collector will never take; they are not sent again.")
 	var err error
 	m.inFlight, err = meter.Int64ObservableUpDownCounter("weir.calls.in_flight", metric.WithUnit("{call}"), metric.WithDescription("Calls that have begun and not ended."))
 	errs = append(errs, err)
@@ -85,7 +92,7 @@ func newCallMetrics(meter metric.Meter, t *Tracing, profiles []string) (*callMet
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
-	if _, err := meter.RegisterCallback(m.observe, m.inFlight, m.written, m.lost, m.sent, m.failed, m.waiting, m.unsent, m.cpu); err != nil {
+	if _, err := meter.RegisterCallback(m.observe, m.inFlight, m.written, m.lost, m.sent, m.failed, m.rejected, m.waiting, m.unsent, m.cpu); err != nil {
 		return nil, err
 	}
 	return m, nil
@@ -108,6 +115,7 @@ func (m *callMetrics) observe(ctx context.Context, to metric.Observer) error {
 	if m.outbox != nil {
 		to.ObserveInt64(m.sent, m.outbox.Sent())
 		to.ObserveInt64(m.failed, m.outbox.Failed())
+		to.ObserveInt64(m.rejected, m.outbox.Rejected())
 		if n, err := m.outbox.Waiting(ctx); err == nil { // else it is not known
 			to.ObserveInt64(m.unsent, n)
 		}
@@ -126,12 +134,14 @@ func (m *callMetrics) record(c *call.Call, span trace.SpanContext) {
 	}
 	ctx := trace.ContextWithSpanContext(context.Background(), span)
 	s := m.labels.of(c, c.Status >= 200 && c.Status < 300)
-	m.calls.Add(ctx, 1, s.with(call.OutcomeAttribute(c.Outcome)))
+	if !c.WarmUp {
+		m.calls.Add(ctx, 1, s.with(call.OutcomeAttribute(c.Outcome), attribute.Bool(keyStreamed, c.Streamed || c.Request.Stream), attribute.Bool(keyImpaired, c.Worsened())))
+	}
 	failure := m.labels.failure(c)
 	for _, g := range m.genAI {
 		g.tokens(ctx, c, failure, s.with)
 	}
-	if c.WarmUp || len(c.Impaired) > 0 {
+	if c.WarmUp || c.Worsened() {
 		return
 	}
 	if d, ok := c.Duration(); ok {

@@ -112,7 +112,8 @@ func TestFiguresOfCallsInMetrics(t *testing.T) {
 			record(tr, context.Background(), c)
 		}
 	})
-	if diff := cmp.Diff(map[string]float64{"ok": 3, "overloaded": 1}, by(g.last["weir.calls"], "weir.outcome")); diff != "" {
+	// A warm-up is in no figure.
+	if diff := cmp.Diff(map[string]float64{"ok": 2, "overloaded": 1}, by(g.last["weir.calls"], "weir.outcome")); diff != "" {
 		t.Error("outcomes:", diff)
 	}
 	// Latencies are of the one call that went well and is a measure.
@@ -174,6 +175,46 @@ func TestFiguresOfCallsInMetrics(t *testing.T) {
 	}
 	if got := g.times("weir.overhead.duration"); got != "0: 0" {
 		t.Errorf("the generator has an overhead of the proxy's: %s", got)
+	}
+}
+
+// Failures are set against first tokens: those that weir made, and those of calls
+// that could have none, must be told from the others.
+func TestCallsThatAreNoMeasureAreToldFromOthers(t *testing.T) {
+	failed := func(streamed bool, impaired ...string) *call.Call {
+		c := example(1)
+		c.Outcome, c.Status, c.Streamed, c.Request.Stream, c.Impaired = call.ServerError, 500, false, streamed, impaired
+		return c
+	}
+	answered := streamed()
+	answered.Request.Stream = false // yet a stream came
+	spared := streamed()
+	spared.Impaired = []string{call.NotApplied("cut@7", "status 200")}
+	g := told(t, "grpc", nil, nil, func(tr *Tracing) {
+		for _, c := range []*call.Call{failed(true), failed(true), failed(false), failed(true, "529"), answered, spared} {
+			record(tr, context.Background(), c)
+		}
+	})
+	got := map[string]float64{}
+	for _, p := range g.last["weir.calls"].GetSum().GetDataPoints() {
+		of := map[string]string{}
+		for _, kv := range p.Attributes {
+			of[kv.Key] = kv.Value.GetStringValue()
+			if kv.Key == "weir.streamed" || kv.Key == "weir.impaired" {
+				of[kv.Key] = fmt.Sprint(kv.Value.GetBoolValue())
+			}
+		}
+		got[fmt.Sprintf("%s streamed=%s impaired=%s", of["weir.outcome"], of["weir.streamed"], of["weir.impaired"])] += float64(p.GetAsInt())
+	}
+	want := map[string]float64{
+		"server_error streamed=true impaired=false": 2, "server_error streamed=false impaired=false": 1, "server_error streamed=true impaired=true": 1,
+		"ok streamed=true impaired=false": 2,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	if got := by(g.last["weir.ttft.felt"], "weir.scenario"); got["short_chat"] != 2 {
+		t.Errorf("the call that nothing befell has no TTFT: %v", got)
 	}
 }
 

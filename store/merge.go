@@ -81,7 +81,7 @@ type exportedUntil struct {
 	writer, last int64
 	merged       int64 // the same call's id in the new database
 
-	failed, failedAt, err any // as they stand there
+	failed, failedAt, err, rejected, rejection, elsewhere any // as they stand there
 }
 
 // The columns of spans that are read, after the id and the end: what is copied
@@ -153,8 +153,8 @@ func (db *DB) merge(ctx context.Context, from []*source) (calls int, err error) 
 	}
 	for _, s := range from {
 		for _, c := range s.cursors {
-			if _, err := db.write.ExecContext(ctx, "INSERT INTO export_cursor (target, writer, last_id, failed, failed_ns, error) VALUES (?, ?, ?, ?, ?, ?)",
-				c.target, s.writers[c.writer], c.merged, c.failed, c.failedAt, c.err); err != nil {
+			if _, err := db.write.ExecContext(ctx, "INSERT INTO export_cursor (target, writer, last_id, failed, failed_ns, error, rejected, rejection, elsewhere) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+				c.target, s.writers[c.writer], c.merged, c.failed, c.failedAt, c.err, c.rejected, c.rejection, c.elsewhere); err != nil {
 				return 0, err
 			}
 		}
@@ -248,12 +248,12 @@ func (db *DB) adopt(ctx context.Context, s *source) error {
 	}
 	// A process of another machine is not looked for among this one's: whoever
 	// has not ended has, as far as this database knows.
-	err = each(ctx, s.db, "SELECT id, pid, started_ns, heartbeat_ns, coalesce(ended_ns, heartbeat_ns), lost, version FROM writers ORDER BY id", func(scan func(...any) error) error {
-		v := make([]any, 7)
-		if err := scan(&v[0], &v[1], &v[2], &v[3], &v[4], &v[5], &v[6]); err != nil {
+	err = each(ctx, s.db, "SELECT id, pid, started_ns, heartbeat_ns, coalesce(ended_ns, heartbeat_ns), lost, version, resource FROM writers ORDER BY id", func(scan func(...any) error) error {
+		v := make([]any, 8)
+		if err := scan(&v[0], &v[1], &v[2], &v[3], &v[4], &v[5], &v[6], &v[7]); err != nil {
 			return err
 		}
-		res, err := tx.ExecContext(ctx, "INSERT INTO writers (pid, started_ns, heartbeat_ns, ended_ns, lost, version) VALUES (?, ?, ?, ?, ?, ?)", v[1:]...)
+		res, err := tx.ExecContext(ctx, "INSERT INTO writers (pid, started_ns, heartbeat_ns, ended_ns, lost, version, resource) VALUES (?, ?, ?, ?, ?, ?, ?)", v[1:]...)
 		if err != nil {
 			return err
 		}
@@ -264,10 +264,10 @@ func (db *DB) adopt(ctx context.Context, s *source) error {
 	if err != nil {
 		return err
 	}
-	err = each(ctx, s.db, "SELECT target, writer, last_id, failed, failed_ns, error FROM export_cursor", func(scan func(...any) error) error {
+	err = each(ctx, s.db, "SELECT target, writer, last_id, failed, failed_ns, error, rejected, rejection, elsewhere FROM export_cursor", func(scan func(...any) error) error {
 		c := &exportedUntil{}
 		s.cursors = append(s.cursors, c)
-		return scan(&c.target, &c.writer, &c.last, &c.failed, &c.failedAt, &c.err)
+		return scan(&c.target, &c.writer, &c.last, &c.failed, &c.failedAt, &c.err, &c.rejected, &c.rejection, &c.elsewhere)
 	})
 	if err != nil {
 		return err

@@ -97,16 +97,16 @@ func (t *Tracing) NewMetrics(ctx context.Context, o MetricsOptions) (*Metrics, e
 	}
 	m := &Metrics{}
 	options := []sdkmetric.Option{sdkmetric.WithResource(t.resource), sdkmetric.WithCardinalityLimit(mostPoints)}
-	target, protocol, err := otlpTarget(o.Env, "METRICS")
-	if err != nil || target == "" && !o.Scraped {
+	at, err := otlpEndpoint(o.Env, "METRICS")
+	if err != nil || at == nil && !o.Scraped {
 		return nil, err
 	}
-	if target != "" {
-		exporter, err := newMetricExporter(ctx, protocol)
+	if at != nil {
+		exporter, err := newMetricExporter(ctx, at)
 		if err != nil {
-			return nil, fmt.Errorf("OTLP metrics to %s: %w", target, err)
+			return nil, at.wrap(" metrics", err)
 		}
-		m.exporter = &quietExporter{Exporter: exporter, target: target, log: o.Log}
+		m.exporter = &quietExporter{Exporter: exporter, endpoint: at, log: o.Log}
 		if m.exporter.log == nil {
 			m.exporter.log = slog.New(slog.DiscardHandler)
 		}
@@ -140,14 +140,19 @@ func (t *Tracing) NewMetrics(ctx context.Context, o MetricsOptions) (*Metrics, e
 // else its attributes say.
 const mostPoints = 8 * mostSeries
 
-func newMetricExporter(ctx context.Context, protocol string) (sdkmetric.Exporter, error) {
-	switch protocol {
-	case "grpc":
-		return otlpmetricgrpc.New(ctx, otlpmetricgrpc.WithRetry(otlpmetricgrpc.RetryConfig{Enabled: false}))
-	case "http/protobuf", "":
-		return otlpmetrichttp.New(ctx, otlpmetrichttp.WithRetry(otlpmetrichttp.RetryConfig{Enabled: false}))
+func newMetricExporter(ctx context.Context, at *endpoint) (sdkmetric.Exporter, error) {
+	if at.protocol == "grpc" {
+		options := []otlpmetricgrpc.Option{otlpmetricgrpc.WithRetry(otlpmetricgrpc.RetryConfig{Enabled: false})}
+		if at.unnamed != "" {
+			options = append(options, otlpmetricgrpc.WithEndpointURL(at.unnamed))
+		}
+		return otlpmetricgrpc.New(ctx, options...)
 	}
-	return nil, unknownProtocol(protocol)
+	options := []otlpmetrichttp.Option{otlpmetrichttp.WithRetry(otlpmetrichttp.RetryConfig{Enabled: false})}
+	if at.unnamed != "" {
+		options = append(options, otlpmetrichttp.WithEndpointURL(at.unnamed))
+	}
+	return otlpmetrichttp.New(ctx, options...)
 }
 
 // newScraped is a reader of metrics, and what serves them to Prometheus: with
@@ -216,7 +221,7 @@ func (m *Metrics) instruments(lanes func() []Lane) error {
 	}
 	observe := func(_ context.Context, to metric.Observer) error {
 		for _, l := range m.labels.sum(lanes()) {
-			name := attribute.String(keyLane, l.Name)
+			name := call.Attribute(keyLane, l.Name)
 			of := metric.WithAttributeSet(attribute.NewSet(name))
 			to.ObserveInt64(waiting, int64(l.Waiting), of)
 			to.ObserveInt64(inFlight, int64(l.InFlight), of)
@@ -251,7 +256,7 @@ func (m *Metrics) Shutdown(ctx context.Context) error {
 		return err
 	}
 	if last := m.exporter.last.Load(); last != nil && *last != nil {
-		return fmt.Errorf("OTLP metrics to %s: %s", m.exporter.target, call.Redact((*last).Error()))
+		return m.exporter.wrap(" metrics", *last)
 	}
 	return err
 }
@@ -260,9 +265,9 @@ func (m *Metrics) Shutdown(ctx context.Context) error {
 // each interval on stderr, as the SDK would.
 type quietExporter struct {
 	sdkmetric.Exporter
-	target string
-	log    *slog.Logger
-	last   atomic.Pointer[error] // of the last attempt; nil when it went well
+	*endpoint
+	log  *slog.Logger
+	last atomic.Pointer[error] // of the last attempt; nil when it went well
 }
 
 // Export sends what was collected. It never fails: what did not go out is of
@@ -270,7 +275,7 @@ type quietExporter struct {
 func (e *quietExporter) Export(ctx context.Context, m *metricdata.ResourceMetrics) error {
 	err := e.Exporter.Export(ctx, m)
 	if before := e.last.Swap(&err); err != nil && (before == nil || *before == nil) {
-		e.log.Warn("the collector does not take metrics", "target", e.target, "error", call.Redact(err.Error()))
+		e.log.Warn("the collector does not take metrics", "target", e.target, "error", e.explain(err))
 	}
 	return nil
 }
@@ -281,7 +286,7 @@ func (m *Metrics) recordLane(c *call.Call) {
 		return
 	}
 	if d, ok := c.Queued(); ok {
-		m.queue.Record(context.Background(), d.Seconds(), metric.WithAttributeSet(attribute.NewSet(attribute.String(keyLane, m.labels.of(c.Lane)))))
+		m.queue.Record(context.Background(), d.Seconds(), metric.WithAttributeSet(attribute.NewSet(call.Attribute(keyLane, m.labels.of(c.Lane)))))
 	}
 }
 
@@ -302,6 +307,7 @@ func (n *laneLabels) of(lane string) string {
 }
 
 func (n *laneLabels) label(lane string) string {
+	lane = call.Attribute(keyLane, lane).Value.AsString() // it is a client's session, say
 	switch {
 	case n.own[lane]:
 		return lane

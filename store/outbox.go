@@ -2,31 +2,24 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
-	"net/url"
 	"os"
-	"strings"
 	"sync/atomic"
 	"time"
 
-	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace"
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracegrpc"
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
 	"go.opentelemetry.io/otel/sdk/resource"
-	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
 	resourcepb "go.opentelemetry.io/proto/otlp/resource/v1"
-	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/protobuf/proto"
-
-	"weir/store/call"
 )
 
 const (
 	sendRows    = 512
-	sendBytes   = 2 << 20 // collectors take messages of 4 MiB, and one span is far smaller
+	sendBytes   = 1<<20 - 16<<10 // gateways take messages of 1 MiB, collectors of 4; one span is smaller
 	sendTimeout = 10 * time.Second
 	firstRetry  = time.Second
 	longRetry   = 30 * time.Second
@@ -36,23 +29,24 @@ const (
 // in which they were written. How far it has come is kept in the database, so
 // that a collector that is down loses nothing and delays nobody: what it did
 // not take is sent when it can be, by this process or the next one with the
-// same target. Each span is sent at least once, under the same ids.
+// same target. Each span is sent at least once, under the same ids; one that the
+// collector rejects for good is counted and passed over.
 type Outbox struct {
-	db       *DB
-	target   string
+	db *DB
+	*endpoint
 	writer   int64
 	client   otlptrace.Client
 	resource *resourcepb.Resource
 	log      *slog.Logger
 
-	wake    chan struct{}
-	stop    chan struct{}
-	done    chan struct{}
-	ctx     context.Context // ends when no more may be sent
-	cancel  context.CancelFunc
-	sent    atomic.Int64
-	failed  atomic.Int64
-	lastErr atomic.Pointer[error]
+	wake                   chan struct{}
+	stop                   chan struct{}
+	done                   chan struct{}
+	ctx                    context.Context // ends when no more may be sent
+	cancel                 context.CancelFunc
+	sent, failed, rejected atomic.Int64
+	lastErr                atomic.Pointer[error]
+	rejection              atomic.Pointer[string]
 }
 
 // What is asked after each batch, or whenever somebody looks. A database has many
@@ -64,8 +58,9 @@ const (
 		WHERE c.target = ? AND (c.writer = ? OR c.last_id < (SELECT max(s.id) FROM spans s WHERE s.writer = c.writer AND s.sampled = 1)) ORDER BY c.writer`
 	deliveries = `SELECT c.target, sum(c.failed), max(c.failed_ns),
 		(SELECT e.error FROM export_cursor e WHERE e.target = c.target ORDER BY e.failed_ns DESC LIMIT 1),
-		sum((SELECT count(*) FROM spans s WHERE s.writer = c.writer AND s.sampled = 1 AND s.id <= c.last_id)),
-		sum((SELECT count(*) FROM spans s WHERE s.writer = c.writer AND s.sampled = 1 AND s.id > c.last_id))
+		sum((SELECT count(*) FROM spans s WHERE s.writer = c.writer AND s.sampled = 1 AND s.id <= c.last_id) - c.rejected - c.elsewhere),
+		sum((SELECT count(*) FROM spans s WHERE s.writer = c.writer AND s.sampled = 1 AND s.id > c.last_id)),
+		sum(c.rejected), (SELECT e.rejection FROM export_cursor e WHERE e.target = c.target AND e.rejection IS NOT NULL ORDER BY e.writer DESC LIMIT 1)
 		FROM export_cursor c GROUP BY c.target ORDER BY c.target`
 )
 
@@ -87,22 +82,27 @@ func newOutbox(ctx context.Context, db *DB, r *Recorder, res *resource.Resource,
 
 // openOutbox is an outbox that is ready to send, and does not do so by itself.
 func openOutbox(ctx context.Context, db *DB, writer int64, res *resource.Resource, o TracingOptions) (*Outbox, error) {
-	target, protocol, err := otlpTarget(o.Env, "TRACES")
-	if target == "" || err != nil {
+	at, err := otlpEndpoint(o.Env, "TRACES")
+	if at == nil || err != nil {
 		return nil, err
 	}
 	var client otlptrace.Client
-	switch protocol {
-	case "grpc":
-		client = otlptracegrpc.NewClient(otlptracegrpc.WithRetry(otlptracegrpc.RetryConfig{Enabled: false}))
-	case "http/protobuf", "":
-		client = otlptracehttp.NewClient(otlptracehttp.WithRetry(otlptracehttp.RetryConfig{Enabled: false}))
-	default:
-		return nil, unknownProtocol(protocol)
+	if at.protocol == "grpc" {
+		options := []otlptracegrpc.Option{otlptracegrpc.WithRetry(otlptracegrpc.RetryConfig{Enabled: false})}
+		if at.unnamed != "" {
+			options = append(options, otlptracegrpc.WithEndpointURL(at.unnamed))
+		}
+		client = otlptracegrpc.NewClient(options...)
+	} else {
+		options := []otlptracehttp.Option{otlptracehttp.WithRetry(otlptracehttp.RetryConfig{Enabled: false})}
+		if at.unnamed != "" {
+			options = append(options, otlptracehttp.WithEndpointURL(at.unnamed))
+		}
+		client = otlptracehttp.NewClient(options...)
 	}
 	run, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	b := &Outbox{
-		db: db, target: target, writer: writer, client: client, log: o.Log, ctx: run, cancel: cancel,
+		db: db, endpoint: at, writer: writer, client: client, log: o.Log, ctx: run, cancel: cancel,
 		resource: &resourcepb.Resource{Attributes: keyValues(res.Attributes())},
 		wake:     make(chan struct{}, 1), stop: make(chan struct{}), done: make(chan struct{}),
 	}
@@ -111,45 +111,9 @@ func openOutbox(ctx context.Context, db *DB, writer int64, res *resource.Resourc
 	}
 	if err := client.Start(run); err != nil {
 		cancel()
-		return nil, fmt.Errorf("OTLP to %s: %w", target, err)
+		return nil, at.wrap("", err)
 	}
 	return b, nil
-}
-
-// BadVariable is an OTEL_ variable that cannot be followed, and what is wanted.
-type BadVariable string
-
-func (v BadVariable) Error() string { return string(v) }
-
-func unknownProtocol(protocol string) error {
-	return BadVariable("OTEL_EXPORTER_OTLP_PROTOCOL=" + protocol + ": want grpc or http/protobuf")
-}
-
-// otlpTarget reads where a signal, TRACES, METRICS or LOGS, is to be sent, by the
-// variables of the OpenTelemetry specification; empty for nowhere. An address
-// that is no URL is an error: the SDK would send to its own default instead.
-func otlpTarget(env func(string) (string, bool), signal string) (target, protocol string, err error) {
-	get := func(names ...string) string {
-		for _, name := range names {
-			if v, ok := env(name); ok && v != "" {
-				return v
-			}
-		}
-		return ""
-	}
-	if strings.EqualFold(get("OTEL_SDK_DISABLED"), "true") || get("OTEL_"+signal+"_EXPORTER") == "none" {
-		return "", "", nil
-	}
-	target = get("OTEL_EXPORTER_OTLP_"+signal+"_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
-	if target == "" {
-		return "", "", nil
-	}
-	u, err := url.Parse(target)
-	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return "", "", BadVariable("OTEL_EXPORTER_OTLP_ENDPOINT for " + strings.ToLower(signal) + ": want a URL, as http://127.0.0.1:4318, or http://127.0.0.1:4317 for gRPC")
-	}
-	u.User = nil // it may hold a password, and the target is stored and told
-	return u.String(), get("OTEL_EXPORTER_OTLP_"+signal+"_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"), nil
 }
 
 // Target is the collector's address.
@@ -159,6 +123,16 @@ func (b *Outbox) Target() string { return b.target }
 // some it did not.
 func (b *Outbox) Sent() int64   { return b.sent.Load() }
 func (b *Outbox) Failed() int64 { return b.failed.Load() }
+
+// Rejected is how many spans the collector rejected for good, and Rejection why
+// the last of them; empty when none was.
+func (b *Outbox) Rejected() int64 { return b.rejected.Load() }
+func (b *Outbox) Rejection() string {
+	if why := b.rejection.Load(); why != nil {
+		return *why
+	}
+	return ""
+}
 
 // Err is why the last attempt failed; nil when it did not.
 func (b *Outbox) Err() error {
@@ -222,7 +196,7 @@ func (b *Outbox) sendAll(ctx context.Context) error {
 	}
 	b.failed.Add(1)
 	if b.lastErr.Swap(&err) == nil {
-		b.log.Warn("the collector does not take spans; they are kept and sent later", "target", b.target, "error", call.Redact(err.Error()))
+		b.log.Warn("the collector does not take spans; they are kept and sent later", "target", b.target, "error", err)
 	}
 	return err
 }
@@ -254,61 +228,61 @@ func (b *Outbox) sendBatch(ctx context.Context, writer int64) (more bool, err er
 	if err := b.db.read.QueryRowContext(ctx, "SELECT last_id FROM export_cursor WHERE target = ? AND writer = ?", b.target, writer).Scan(&cursor); err != nil {
 		return false, err
 	}
-	last, more, err := b.send(ctx, writer, filter{}, cursor)
-	if err != nil {
-		if ctx.Err() == nil {
-			_, _ = b.db.write.ExecContext(ctx, "UPDATE export_cursor SET failed = failed + 1, failed_ns = ?, error = ? WHERE target = ? AND writer = ?",
-				time.Now().UnixNano(), call.Redact(err.Error()), b.target, writer) // err itself is told
+	d, more, err := b.send(ctx, writer, filter{}, cursor)
+	if d.last > cursor || d.rejected > 0 {
+		if _, written := b.db.write.ExecContext(ctx, "UPDATE export_cursor SET last_id = ?, rejected = rejected + ?, rejection = coalesce(?, rejection) WHERE target = ? AND writer = ?",
+			d.last, d.rejected, null(d.rejection), b.target, writer); written != nil {
+			return false, errors.Join(err, written)
 		}
-		return false, err
 	}
-	if last == cursor {
-		return false, nil
+	if err != nil && ctx.Err() == nil {
+		_, _ = b.db.write.ExecContext(ctx, "UPDATE export_cursor SET failed = failed + 1, failed_ns = ?, error = ? WHERE target = ? AND writer = ?",
+			time.Now().UnixNano(), err.Error(), b.target, writer) // err itself is told
 	}
-	_, err = b.db.write.ExecContext(ctx, "UPDATE export_cursor SET last_id = ? WHERE target = ? AND writer = ?", last, b.target, writer)
-	return more, err
+	return more && err == nil, err
+}
+
+func null(s string) any {
+	if s == "" {
+		return nil
+	}
+	return s
 }
 
 // send sends the first spans behind an id that a writer wrote and f lets pass,
-// as many as go in one message, and gives the id of the last one.
-func (b *Outbox) send(ctx context.Context, writer int64, f filter, behind int64) (last int64, more bool, err error) {
+// as many as go in one message, and says what became of them, even beside an
+// error.
+func (b *Outbox) send(ctx context.Context, writer int64, f filter, behind int64) (d dealt, more bool, err error) {
 	f.and("s.id > ?", behind)
 	f.and("s.writer = ?", writer)
+	d.last = behind
 	last, n, size := behind, 0, 0
-	var batch []*tracepb.Span
+	var batch []outgoing
 	for id, row := range b.db.spans(ctx, selectSpan+f.sql()+" ORDER BY s.id LIMIT ?", append(f.args, sendRows)...) {
 		if row.err != nil {
-			return 0, false, row.err
+			return d, false, row.err
 		}
-		last, n = id, n+1
 		if row.sampled {
 			s := span(row.call)
-			batch = append(batch, s)
-			if size += proto.Size(s); size >= sendBytes {
+			if size += proto.Size(s); size > sendBytes && len(batch) > 0 {
 				more = true
 				break
 			}
+			batch = append(batch, outgoing{id, s})
+		}
+		last, n = id, n+1
+	}
+	if len(batch) > 0 {
+		from, err := b.resourceOf(ctx, writer)
+		if err != nil {
+			return d, false, err
+		}
+		if err := b.upload(ctx, from, batch, &d); err != nil {
+			return d, false, err
 		}
 	}
-	if len(batch) == 0 {
-		return last, n == sendRows, nil
-	}
-	from, err := b.resourceOf(ctx, writer)
-	if err != nil {
-		return 0, false, err
-	}
-	sending, cancel := context.WithTimeout(ctx, sendTimeout)
-	defer cancel()
-	err = b.client.UploadTraces(sending, []*tracepb.ResourceSpans{{
-		Resource:   from,
-		ScopeSpans: []*tracepb.ScopeSpans{{Scope: &commonpb.InstrumentationScope{Name: "weir"}, Spans: batch}},
-	}})
-	// A collector that took a part must not be sent that part again.
-	if err != nil && !strings.Contains(err.Error(), "OTLP partial success") {
-		return 0, false, err
-	}
-	b.sent.Add(int64(len(batch)))
-	return last, more || n == sendRows, nil
+	d.last = last
+	return d, more || n == sendRows, nil
 }
 
 // shutdown makes a last attempt, which ctx ends.
@@ -321,52 +295,4 @@ func (b *Outbox) shutdown(ctx context.Context) error {
 	b.cancel()
 	<-b.done
 	return b.client.Stop(context.WithoutCancel(ctx))
-}
-
-// span is a call as OTLP has it.
-func span(c *call.Call) *tracepb.Span {
-	s := &tracepb.Span{
-		TraceId: c.TraceID[:], SpanId: c.SpanID[:], Name: c.SpanName(), Kind: tracepb.Span_SPAN_KIND_CLIENT,
-		StartTimeUnixNano: uint64(c.Started().UnixNano()), EndTimeUnixNano: uint64(c.Done.Time().UnixNano()),
-		Attributes: keyValues(c.Attributes()), Flags: 1, TraceState: c.TraceState,
-	}
-	for _, e := range c.SpanEvents() {
-		s.Events = append(s.Events, &tracepb.Span_Event{Name: e.Name, TimeUnixNano: uint64(e.At.Time().UnixNano())})
-	}
-	if c.ParentSpan != [8]byte{} {
-		s.ParentSpanId = c.ParentSpan[:]
-	}
-	if code, message := c.SpanStatus(); code == codes.Error {
-		s.Status = &tracepb.Status{Code: tracepb.Status_STATUS_CODE_ERROR, Message: message}
-	}
-	return s
-}
-
-func keyValues(list []attribute.KeyValue) []*commonpb.KeyValue {
-	out := make([]*commonpb.KeyValue, 0, len(list))
-	for _, kv := range list {
-		out = append(out, &commonpb.KeyValue{Key: string(kv.Key), Value: value(kv.Value)})
-	}
-	return out
-}
-
-func value(v attribute.Value) *commonpb.AnyValue {
-	str := func(s string) *commonpb.AnyValue {
-		return &commonpb.AnyValue{Value: &commonpb.AnyValue_StringValue{StringValue: s}}
-	}
-	switch v.Type() {
-	case attribute.BOOL:
-		return &commonpb.AnyValue{Value: &commonpb.AnyValue_BoolValue{BoolValue: v.AsBool()}}
-	case attribute.INT64:
-		return &commonpb.AnyValue{Value: &commonpb.AnyValue_IntValue{IntValue: v.AsInt64()}}
-	case attribute.FLOAT64:
-		return &commonpb.AnyValue{Value: &commonpb.AnyValue_DoubleValue{DoubleValue: v.AsFloat64()}}
-	case attribute.STRINGSLICE:
-		var list []*commonpb.AnyValue
-		for _, s := range v.AsStringSlice() {
-			list = append(list, str(s))
-		}
-		return &commonpb.AnyValue{Value: &commonpb.AnyValue_ArrayValue{ArrayValue: &commonpb.ArrayValue{Values: list}}}
-	}
-	return str(v.String())
 }

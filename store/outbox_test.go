@@ -30,6 +30,11 @@ type collector struct {
 	largest int // message, in bytes
 
 	instances []string // each time that spans came, of whom
+	resources []string // likewise, whose
+
+	// answer, unless it is nil, says with what spans are answered; those of an
+	// answer that is no 200 were not taken.
+	answer func(spans []*tracepb.Span, size int) (status int, body []byte)
 }
 
 func (c *collector) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -47,7 +52,23 @@ func (c *collector) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "ill", http.StatusServiceUnavailable)
 		return
 	}
+	w.Header().Set("Content-Type", "application/x-protobuf")
+	if c.answer != nil {
+		var spans []*tracepb.Span
+		for _, rs := range req.ResourceSpans {
+			for _, ss := range rs.ScopeSpans {
+				spans = append(spans, ss.Spans...)
+			}
+		}
+		status, text := c.answer(spans, len(body))
+		if status != 200 {
+			http.Error(w, string(text), status)
+			return
+		}
+		defer func() { _, _ = w.Write(text) }()
+	}
 	for _, rs := range req.ResourceSpans {
+		c.resources = append(c.resources, attributesText(rs.Resource.Attributes))
 		for _, kv := range rs.Resource.Attributes {
 			if kv.Key == "service.instance.id" {
 				c.instances = append(c.instances, kv.Value.GetStringValue())
@@ -57,7 +78,6 @@ func (c *collector) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			c.spans = append(c.spans, ss.Spans...)
 		}
 	}
-	w.Header().Set("Content-Type", "application/x-protobuf")
 }
 
 func (c *collector) ids() map[string]int {

@@ -159,6 +159,11 @@ ALTER TABLE export_cursor ADD COLUMN failed INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE export_cursor ADD COLUMN failed_ns INTEGER;
 ALTER TABLE export_cursor ADD COLUMN error TEXT;
 CREATE INDEX spans_writer ON spans (writer, sampled);
+`, `
+ALTER TABLE export_cursor ADD COLUMN rejected INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE export_cursor ADD COLUMN rejection TEXT;
+ALTER TABLE export_cursor ADD COLUMN elsewhere INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE writers ADD COLUMN resource TEXT;
 `}
 
 func newerSchema(version int) error {

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strconv"
+	"strings"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/sdk/resource"
@@ -32,10 +34,15 @@ type TracingOptions struct {
 // OTEL_ variables name. OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES are
 // honoured. OTEL_SDK_DISABLED and OTEL_TRACES_EXPORTER=none keep spans from
 // being sent, not from being recorded: the database is weir's own truth, and
-// for the same reason it also holds what a caller's trace was not sampled for.
+// for the same reason it also holds what a caller's trace was not sampled for, or
+// OTEL_TRACES_SAMPLER leaves out.
 func NewTracing(ctx context.Context, db *DB, o TracingOptions) (*Tracing, error) {
 	if o.Env == nil {
 		o.Env = func(string) (string, bool) { return "", false }
+	}
+	sampler, err := samplerOf(o.Env)
+	if err != nil {
+		return nil, err
 	}
 	recorder, err := NewRecorder(ctx, db, o.Version)
 	if err != nil {
@@ -49,6 +56,9 @@ func NewTracing(ctx context.Context, db *DB, o TracingOptions) (*Tracing, error)
 	if err != nil {
 		return nil, errors.Join(err, recorder.Shutdown(ctx))
 	}
+	if err := db.keepResource(ctx, recorder.writer, res); err != nil {
+		return nil, errors.Join(err, recorder.Shutdown(ctx))
+	}
 	t := &Tracing{Recorder: recorder, resource: res}
 	if t.Outbox, err = newOutbox(ctx, db, recorder, res, o); err != nil {
 		return nil, errors.Join(err, recorder.Shutdown(ctx))
@@ -56,13 +66,52 @@ func NewTracing(ctx context.Context, db *DB, o TracingOptions) (*Tracing, error)
 	t.Provider = sdktrace.NewTracerProvider(
 		sdktrace.WithResource(res),
 		sdktrace.WithSpanProcessor(recorder),
-		sdktrace.WithSampler(sdktrace.AlwaysRecord(sdktrace.ParentBased(sdktrace.AlwaysSample()))))
+		sdktrace.WithSampler(sdktrace.AlwaysRecord(sampler)))
 	return t, nil
+}
+
+// samplerOf says which spans are sent, by OTEL_TRACES_SAMPLER.
+func samplerOf(env func(string) (string, bool)) (sdktrace.Sampler, error) {
+	get := variables(env)
+	_, name := get.first("OTEL_TRACES_SAMPLER")
+	_, arg := get.first("OTEL_TRACES_SAMPLER_ARG")
+	kind, parentBased := strings.CutPrefix(name, "parentbased_")
+	var sampler sdktrace.Sampler
+	switch kind {
+	case "":
+		return sdktrace.ParentBased(sdktrace.AlwaysSample()), nil
+	case "always_on":
+		sampler = sdktrace.AlwaysSample()
+	case "always_off":
+		sampler = sdktrace.NeverSample()
+	case "traceidratio":
+		share := 1.0
+		if arg != "" {
+			var err error
+			if share, err = strconv.ParseFloat(arg, 64); err != nil || share < 0 || share > 1 {
+				return nil, BadVariable("OTEL_TRACES_SAMPLER_ARG=" + arg + ": want a share from 0 to 1")
+			}
+		}
+		sampler = sdktrace.TraceIDRatioBased(share)
+	default:
+		return nil, BadVariable("OTEL_TRACES_SAMPLER=" + name + ": want always_on, always_off or traceidratio, or parentbased_ and one of these")
+	}
+	if parentBased {
+		sampler = sdktrace.ParentBased(sampler)
+	}
+	return sampler, nil
 }
 
 // newResource says what the spans are of, by the conventions; what the OTEL_
 // variables say of it counts.
 func newResource(ctx context.Context, o TracingOptions, more ...attribute.KeyValue) (*resource.Resource, error) {
+	if _, pairs := variables(o.Env).first("OTEL_RESOURCE_ATTRIBUTES"); pairs != "" {
+		for pair := range strings.SplitSeq(pairs, ",") {
+			if key, _, ok := strings.Cut(pair, "="); !ok || strings.TrimSpace(key) == "" {
+				return nil, BadVariable("OTEL_RESOURCE_ATTRIBUTES: want name=value, with a comma between several")
+			}
+		}
+	}
 	res, err := resource.New(ctx,
 		resource.WithAttributes(attribute.String("service.name", "weir"), attribute.String(keyVersion, o.Version)),
 		resource.WithAttributes(more...),

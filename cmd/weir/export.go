@@ -21,6 +21,7 @@ type exportFlags struct {
 	out    string
 	otlp   bool
 	since  string
+	adopt  string
 	status bool
 }
 
@@ -42,7 +43,8 @@ With --otlp it sends spans to the collector that OTEL_EXPORTER_OTLP_ENDPOINT
 names, by the other OTEL_ variables: those that could not be sent when they were
 recorded. With a selection or --since all its spans go, sent before or not: a
 collector may have been killed with what it had taken, or have been named by
-nobody. They have the ids that they had.
+nobody. They have the ids that they had. Where a collector has moved, --adopt
+sends to the one that is named now what waits for the former.
 ` + store.SelectionHelp(),
 		Example: `  weir export run:7f3a --format vllm -o result.json
   weir export since:1h --format otel-json > spans.json
@@ -58,8 +60,9 @@ nobody. They have the ids that they had.
 	fl.StringVarP(&f.out, "out", "o", "", "file to write (default: standard output)")
 	fl.BoolVar(&f.otlp, "otlp", false, "send to a collector instead")
 	fl.StringVar(&f.since, "since", "", "calls of that time, as 1h; short for since:1h")
+	fl.StringVar(&f.adopt, "adopt", "", "with --otlp: the collector, as --status names it, whose waiting spans are sent to this one instead")
 	fl.BoolVar(&f.status, "status", false, "how many spans each collector was sent, and how many wait for it")
-	onceOnly(fl, "otlp", "since", "out", "status")
+	onceOnly(fl, "otlp", "since", "out", "adopt", "status")
 	return c
 }
 
@@ -67,6 +70,8 @@ func (a *app) runExport(ctx context.Context, words []string, f exportFlags) erro
 	switch {
 	case f.status && (f.otlp || f.since != "" || len(words) > 0 || f.format != "" || f.out != ""):
 		return usagef("export: --status is of all that waits; leave out everything but --db")
+	case f.adopt != "" && !f.otlp:
+		return usagef("export: --adopt says what --otlp sends; add --otlp")
 	case f.otlp && (f.format != "" || f.out != ""):
 		return usagef("export: --otlp sends spans and writes no file; leave out --format and --out")
 	case f.format != "" && !slices.Contains(report.Formats, f.format):
@@ -150,18 +155,42 @@ func (a *app) exportOTLP(ctx context.Context, of *store.Selection, f exportFlags
 		return usage(err)
 	}
 	release, _ := buildVersion()
-	n, err := store.Resend(ctx, db, of, store.TracingOptions{Version: release, Env: a.env})
+	sent, err := store.Resend(ctx, db, of, store.ResendOptions{TracingOptions: store.TracingOptions{Version: release, Env: a.env}, Adopt: f.adopt})
 	if err = orUsage(err); errors.Is(err, store.ErrNoCollector) {
 		err = usage(err)
 	}
-	if err != nil && n > 0 {
-		fmt.Fprintf(a.err, "! %d spans were sent before it failed\n", n)
+	if err != nil && sent.Sent > 0 {
+		fmt.Fprintf(a.err, "! %d spans were sent before it failed\n", sent.Sent)
+	}
+	if sent.Rejected > 0 {
+		fmt.Fprintf(a.err, "! the collector rejected %d spans for good (%s)\n", sent.Rejected, sent.Rejection)
 	}
 	if err == nil {
-		fmt.Fprintf(a.out, "%d spans sent\n", n)
-		fmt.Fprintf(a.err, "next: weir export --status%s\n", dbFlag(f.db))
+		fmt.Fprintf(a.out, "%d spans sent\n", sent.Sent)
+		err = a.tellOthers(ctx, db, sent, f)
 	}
 	return errors.Join(err, db.Close())
+}
+
+// tellOthers says what waits for collectors that have another name than the one
+// that was sent to: it may be the same, which has moved.
+func (a *app) tellOthers(ctx context.Context, db *store.DB, sent store.Resent, f exportFlags) error {
+	all, err := db.Deliveries(ctx)
+	if err != nil {
+		return err
+	}
+	told := false
+	for _, d := range all {
+		if d.Target != sent.Target && d.Waiting > 0 {
+			told = true
+			fmt.Fprintf(a.err, "! %d spans wait for another collector, %s\nnext: weir export --otlp --adopt %s%s   (sends them to %s instead)\n",
+				d.Waiting, d.Target, d.Target, dbFlag(f.db), sent.Target)
+		}
+	}
+	if !told {
+		fmt.Fprintf(a.err, "next: weir export --status%s\n", dbFlag(f.db))
+	}
+	return nil
 }
 
 // exportStatus says how far each collector was sent what was recorded for it.
@@ -174,14 +203,14 @@ func (a *app) exportStatus(ctx context.Context, db *store.DB, f exportFlags) err
 		fmt.Fprintf(a.err, "no calls in %s were recorded for a collector\nnext: set OTEL_EXPORTER_OTLP_ENDPOINT for weir proxy, or weir export --otlp --since 1h%s\n", db.Path, dbFlag(f.db))
 		return nil
 	}
-	fmt.Fprintln(a.out, "collector\tsent_spans\twaiting_spans\tfailed_attempts\tlast_failure_at\tlast_error")
+	fmt.Fprintln(a.out, "collector\tsent_spans\twaiting_spans\trejected_spans\tfailed_attempts\tlast_failure_at\tlast_error\tlast_rejection")
 	waiting := false
 	for _, d := range all {
 		at := ""
 		if !d.FailedAt.IsZero() {
 			at = d.FailedAt.UTC().Format("2006-01-02T15:04:05Z")
 		}
-		fmt.Fprintf(a.out, "%s\t%d\t%d\t%d\t%s\t%s\n", d.Target, d.Sent, d.Waiting, d.Failed, at, strings.Join(strings.Fields(d.Err), " "))
+		fmt.Fprintf(a.out, "%s\t%d\t%d\t%d\t%d\t%s\t%s\t%s\n", d.Target, d.Sent, d.Waiting, d.Rejected, d.Failed, at, d.Err, d.Rejection)
 		waiting = waiting || d.Waiting > 0
 	}
 	if waiting {

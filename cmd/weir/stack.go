@@ -161,6 +161,9 @@ func (s *stack) tellUnsent(err error) {
 	if outbox == nil {
 		return
 	}
+	if n := outbox.Rejected(); n > 0 {
+		fmt.Fprintf(s.a.err, "! the collector at %s rejected %d spans for good (%s); they are in the database alone\n", outbox.Target(), n, outbox.Rejection())
+	}
 	waiting, counted := outbox.Waiting(context.Background())
 	if waiting == 0 && err == nil && counted == nil {
 		return

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
@@ -24,9 +23,9 @@ var fieldOf = func() map[attribute.Key]*field {
 // SpanName is "{operation} {model}", by the GenAI conventions.
 func (c *Call) SpanName() string {
 	if c.Request.Model == "" {
-		return string(c.Operation)
+		return fittingName(string(c.Operation))
 	}
-	return string(c.Operation) + " " + c.Request.Model
+	return fittingName(string(c.Operation)) + " " + fittingName(c.Request.Model)
 }
 
 // SpanStatus is the status of the call's span: an error, with the beginning of
@@ -98,8 +97,9 @@ func appendFields(list []attribute.KeyValue, c *Call, of []field) []attribute.Ke
 
 func (c *Call) appendLabels(list []attribute.KeyValue) []attribute.KeyValue {
 	if len(c.Labels) > 0 {
-		for _, name := range slices.Sorted(maps.Keys(c.Labels)) {
-			list = append(list, attribute.String(labelKey+utf8Text(name), utf8Text(c.Labels[name])))
+		names := slices.Sorted(maps.Keys(c.Labels))
+		for _, name := range names[:min(len(names), listLimit)] {
+			list = append(list, Attribute(labelKey+fittingName(name), c.Labels[name]))
 		}
 	}
 	return list
@@ -115,23 +115,4 @@ func FromAttributes(list []attribute.KeyValue, started time.Time) (c *Call, ok b
 		c.set(kv.Key, kv.Value)
 	}
 	return c, c.Side != ""
-}
-
-// utf8Text is what an attribute may hold: one invalid byte makes exporters
-// drop the whole batch.
-func utf8Text(s string) string {
-	if utf8.ValidString(s) {
-		return s
-	}
-	return strings.ToValidUTF8(s, "\uFFFD")
-}
-
-func utf8Texts(list []string) []string {
-	for i, s := range list {
-		if !utf8.ValidString(s) {
-			list = slices.Clone(list)
-			list[i] = utf8Text(s)
-		}
-	}
-	return list
 }

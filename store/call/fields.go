@@ -27,11 +27,16 @@ var absent attribute.Value
 // The prefix of keys that hold a name of the user's.
 const labelKey = "weir.label."
 
+// stringField is a name; what is longer is textField.
 func stringField[T ~string](key attribute.Key, at func(*Call) *T) field {
+	return textField(key, nameLimit, at)
+}
+
+func textField[T ~string](key attribute.Key, limit int, at func(*Call) *T) field {
 	return field{key,
 		func(c *Call) attribute.Value {
 			if s := *at(c); s != "" {
-				return attribute.StringValue(utf8Text(string(s)))
+				return attribute.StringValue(Shorten(string(s), limit))
 			}
 			return absent
 		},
@@ -125,7 +130,7 @@ func listField(key attribute.Key, at func(*Call) *[]string) field {
 	return field{key,
 		func(c *Call) attribute.Value {
 			if l := *at(c); len(l) > 0 {
-				return attribute.StringSliceValue(utf8Texts(l))
+				return attribute.StringSliceValue(fittingNames(l))
 			}
 			return absent
 		},

@@ -51,12 +51,12 @@ var startFields = []field{
 }
 
 var endFields = concat([]field{
-	stringField("weir.trace_state", func(c *Call) *string { return &c.TraceState }),
+	textField("weir.trace_state", stateLimit, func(c *Call) *string { return &c.TraceState }),
 	stringField("weir.scenario.from", func(c *Call) *string { return &c.ScenarioFrom }),
 	stringField("weir.client.version", func(c *Call) *string { return &c.ClientVersion }),
 	stringField("weir.key.fingerprint", func(c *Call) *string { return &c.KeyFingerprint }), // the last attempt's
 	stringField("http.request.method", func(c *Call) *string { return &c.Method }),
-	stringField("url.path", func(c *Call) *string { return &c.Path }),
+	textField("url.path", pathLimit, func(c *Call) *string { return &c.Path }),
 	stringField("weir.session.from", func(c *Call) *string { return &c.SessionFrom }),
 	stringField("weir.purpose", func(c *Call) *string { return &c.Purpose }),
 	stringField("weir.agent", func(c *Call) *string { return &c.Agent }),
@@ -109,7 +109,7 @@ var endFields = concat([]field{
 	{"gen_ai.response.finish_reasons",
 		func(c *Call) attribute.Value {
 			if c.Finish != "" {
-				return attribute.StringSliceValue([]string{utf8Text(c.Finish)})
+				return attribute.StringSliceValue([]string{fittingName(c.Finish)})
 			}
 			return absent
 		},
@@ -149,8 +149,8 @@ var endFields = concat([]field{
 	stringField(keyOutcome, func(c *Call) *Outcome { return &c.Outcome }),
 	stringField("weir.no_first_token", func(c *Call) *Absence { return &c.NoFirstToken }),
 	stringField(keyErrorType, func(c *Call) *string { return &c.ErrorType }),
-	stringField("weir.error.message", func(c *Call) *string { return &c.ErrorMessage }),
-	stringField("weir.error.body", func(c *Call) *string { return &c.ErrorBody }),
+	textField("weir.error.message", messageLimit, func(c *Call) *string { return &c.ErrorMessage }),
+	textField("weir.error.body", bodyLimit, func(c *Call) *string { return &c.ErrorBody }),
 	durationField("weir.retry_after", func(c *Call) *time.Duration { return &c.RetryAfter }),
 	durationField("weir.dns", func(c *Call) *time.Duration { return &c.DNS }),
 	durationField("weir.tls", func(c *Call) *time.Duration { return &c.TLS }),

@@ -209,9 +209,9 @@ const (
 // allocates only when it changes: the last one counts, since routers name
 // themselves first and the model later. An empty one says nothing.
 func keepName(have *string, now []byte) {
-	now = now[:min(len(now), nameLimit)]
+	now = now[:min(len(now), nameLimit+1)]
 	if len(now) == 0 || *have == string(now) {
 		return
 	}
-	*have = utf8Text(string(now))
+	*have = fittingName(string(now))
 }

@@ -23,8 +23,8 @@ type Series struct {
 // Series is the one that the call belongs to.
 func (c *Call) Series() Series {
 	return Series{
-		Side: c.Side, Operation: c.Operation, Provider: c.Provider, Model: c.Request.Model, Host: c.Host, Port: c.Port,
-		API: c.API, Upstream: c.Upstream, Scenario: c.Scenario,
+		Side: c.Side, Operation: c.Operation, Provider: fittingName(c.Provider), Model: fittingName(c.Request.Model), Host: fittingName(c.Host), Port: c.Port,
+		API: c.API, Upstream: fittingName(c.Upstream), Scenario: fittingName(c.Scenario),
 	}
 }
 
@@ -36,7 +36,7 @@ func (s Series) Attributes() []attribute.KeyValue {
 		{keyHost, s.Host}, {keyAPI, string(s.API)}, {keyUpstream, s.Upstream}, {keyScenario, s.Scenario},
 	} {
 		if kv.value != "" {
-			list = append(list, attribute.String(kv.key, utf8Text(kv.value)))
+			list = append(list, Attribute(kv.key, kv.value))
 		}
 	}
 	if s.Host != "" && s.Port != 0 {
@@ -46,9 +46,9 @@ func (s Series) Attributes() []attribute.KeyValue {
 }
 
 // OutcomeAttribute says how calls ended.
-func OutcomeAttribute(o Outcome) attribute.KeyValue { return attribute.String(keyOutcome, string(o)) }
+func OutcomeAttribute(o Outcome) attribute.KeyValue { return Attribute(keyOutcome, string(o)) }
 
 // ErrorAttribute says by what class of failure they did.
 func ErrorAttribute(class string) attribute.KeyValue {
-	return attribute.String(keyErrorType, utf8Text(class))
+	return Attribute(keyErrorType, class)
 }
