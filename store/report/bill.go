@@ -248,7 +248,10 @@ func (b *Bill) Text(w io.Writer, s Style) {
 		line("!", "%s", s.paint(yellow, were(b.Impaired, "call")+" made worse on purpose: they are in no latency"))
 	}
 	if n := b.Sources[string(call.UsageMissing)]; n > 0 {
-		line("!", "%s", s.paint(yellow, fmt.Sprintf("%d of %s reported no usage: their tokens are not in the sums", n, count(b.Calls, "call"))))
+		line("!", "%s", s.paint(yellow, fmt.Sprintf("%d of %s gave no usage, or not to its end: what they did not give is not in the sums", n, count(b.Calls, "call"))))
+	}
+	if n := b.Sources[string(call.UsageSuspicious)]; n > 0 {
+		line("!", "%s", s.paint(yellow, fmt.Sprintf("%d of %s reported usage that contradicts their stream", n, count(b.Calls, "call"))))
 	}
 }
 
