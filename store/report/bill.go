@@ -37,11 +37,14 @@ type Bill struct {
 	Exit      int      `json:"exit_code"`
 	Scenarios []string `json:"scenarios"` // in the order of their names
 
-	// Wall is how long the command ran; InModel how much of it at least one call
-	// was under way; Outside the rest, in which tools ran and people thought.
-	Wall    Num `json:"wall_ms"`
-	InModel Num `json:"in_model_ms"`
-	Outside Num `json:"outside_ms"`
+	// Wall is how long the command ran. The others are its parts and add up to
+	// it: each moment belongs to the first of them that holds for any call.
+	Wall       Num `json:"wall_ms"`
+	InModel    Num `json:"in_model_ms"`   // a model had the request, or answered it
+	Sending    Num `json:"sending_ms"`    // a request that was answered was read, connected and sent
+	Unanswered Num `json:"unanswered_ms"` // a call was under way that no model answered
+	Queued     Num `json:"queued_ms"`     // weir held a call: its queue, and waits before sending again
+	Outside    Num `json:"outside_ms"`    // none of these: tools ran, and people thought
 
 	Calls        int `json:"calls"`
 	OK           int `json:"ok_calls"`
@@ -79,16 +82,13 @@ type biller struct {
 	scenarios, sessions              map[string]bool
 	turns                            map[turnKey]bool
 	purposes                         mean // calls in the main line, of those that say what they are for
-	busy                             []span
+	moments                          moments
 }
 
 type turnKey struct {
 	session string
 	turn    int
 }
-
-// span is a length of time.
-type span struct{ from, to time.Time }
 
 // BillFor adds up the calls of an errand, as the proxy saw them. It fails with
 // the first error of calls.
@@ -156,9 +156,7 @@ func (t *biller) add(c *call.Call) {
 	if u.Reasoning.Known {
 		t.reasoning.add(u.Reasoning.N)
 	}
-	if c.Arrived.Reached() && c.Done.Reached() {
-		t.busy = append(t.busy, span{c.Arrived.Time(), c.Done.Time()})
-	}
+	t.moments.add(c)
 }
 
 func (t *biller) close(e Errand) {
@@ -172,9 +170,7 @@ func (t *biller) close(e Errand) {
 	if p := t.purposes; p.n > 0 {
 		b.Main, b.Side = N(float64(p.sum)), N(float64(p.n-p.sum))
 	}
-	wall := span{e.Started, e.Ended}
-	inside := covered(t.busy, wall)
-	b.Wall, b.InModel, b.Outside = Ms(wall.length()), Ms(inside), Ms(wall.length()-inside)
+	b.split(&t.moments, span{e.Started, e.Ended})
 }
 
 // some is a count of what calls may name; absent when none did.
@@ -183,28 +179,6 @@ func some(n int) Num {
 		return Num{}
 	}
 	return N(float64(n))
-}
-
-func (s span) length() time.Duration { return max(s.to.Sub(s.from), 0) }
-
-// covered is how much of a time is covered by spans, which may overlap and
-// reach beyond it. It sorts them.
-func covered(spans []span, within span) (sum time.Duration) {
-	slices.SortFunc(spans, func(a, b span) int { return cmp.Or(a.from.Compare(b.from), a.to.Compare(b.to)) })
-	at := within.from
-	for _, s := range spans {
-		if s.from.Before(at) {
-			s.from = at
-		}
-		if s.to.After(within.to) {
-			s.to = within.to
-		}
-		if s.to.After(s.from) {
-			sum += s.length()
-			at = s.to
-		}
-	}
-	return sum
 }
 
 // JSON writes the bill as REPORT.md describes it.
@@ -233,7 +207,7 @@ func (b *Bill) Text(w io.Writer, s Style) {
 	if b.Calls == 0 {
 		return
 	}
-	line("time", "%s in the model (%s), %s in tools and thought", lasted(b.InModel), percent(ratio(b.InModel, b.Wall)), lasted(b.Outside))
+	line("time", "%s", b.timeText())
 	few := ""
 	if slices.Contains(b.TTFTFelt.Unreliable, "p50") && b.TTFTFelt.N > 0 {
 		few = "   * few calls"
