@@ -97,7 +97,7 @@ func (r *running) forwardDoor(ctx context.Context, command, env []string, asked 
 	}
 	return &door{
 		base: r.Listen, database: r.Database, caFile: trusted.file, bundle: trusted.bundle,
-		settle: r.settle, close: func() error { return nil },
+		settle: r.settle, close: func() error { return nil }, lost: r.lostSince(),
 	}
 }
 

@@ -25,6 +25,9 @@ type Errand struct {
 	Exit     int
 	Started  time.Time
 	Ended    time.Time
+
+	Lost Num    // calls that could not be recorded; absent where nobody can say
+	Gone string // where the weir listened that ended before the command did; empty: none did
 }
 
 // Bill is what a command's calls came to. Latencies are of successful calls
@@ -67,6 +70,12 @@ type Bill struct {
 
 	Failures map[string]int `json:"failed_calls"` // by outcome, marked where they were impaired
 
+	// Calls that could not be recorded, absent where weir ended before the
+	// command did. Partial says that the sums are not of all calls.
+	Lost    Num    `json:"lost_calls"`
+	Partial bool   `json:"partial"`
+	Gone    string `json:"gone"` // where the weir listened that ended before the command did; empty: none did
+
 	// Calls that were made worse on purpose: in the sums, and in no latency.
 	Impaired int `json:"impaired_calls"`
 }
@@ -96,6 +105,7 @@ func BillFor(e Errand, calls iter.Seq2[*call.Call, error]) (*Bill, error) {
 	b := &Bill{
 		Schema: BillSchema, Run: e.Run, Command: e.Command, Database: e.Database, Exit: e.Exit,
 		Scenarios: []string{}, Failures: map[string]int{},
+		Lost: e.Lost, Partial: !e.Lost.Known || e.Lost.V > 0, Gone: e.Gone,
 	}
 	t := biller{bill: b, scenarios: map[string]bool{}, sessions: map[string]bool{}, turns: map[turnKey]bool{}}
 	for c, err := range calls {
@@ -189,7 +199,7 @@ func (b *Bill) JSON(w io.Writer) error {
 	return enc.Encode(b)
 }
 
-// Text writes the bill for people, in at most nine lines. It says nothing of
+// Text writes the bill for people, in at most ten lines. It says nothing of
 // calls when none was seen.
 func (b *Bill) Text(w io.Writer, s Style) {
 	head := []string{plain(b.Command) + " ran " + lasted(b.Wall), fmt.Sprint("exit ", b.Exit)}
@@ -197,6 +207,9 @@ func (b *Bill) Text(w io.Writer, s Style) {
 		head = append(head, "scenario "+plain(strings.Join(b.Scenarios, ", ")))
 	}
 	fmt.Fprintln(w, "weir: "+strings.Join(append(head, "run "+b.Run), ", "))
+	if b.Partial {
+		fmt.Fprintln(w, "  !       "+s.paint(red, b.partialText()))
+	}
 	if !b.Seen() {
 		return
 	}
@@ -227,6 +240,17 @@ func (b *Bill) Text(w io.Writer, s Style) {
 	if n := b.Sources[string(call.UsageSuspicious)]; n > 0 {
 		line("!", "%s", s.paint(yellow, fmt.Sprintf("%d of %s reported usage that contradicts their stream", n, count(b.Calls, "call"))))
 	}
+}
+
+// partialText says of what the figures are not.
+func (b *Bill) partialText() string {
+	switch {
+	case b.Lost.Known:
+		return count(int(b.Lost.V), "call") + " could not be recorded: all figures are of the rest"
+	case b.Gone != "":
+		return "the weir at " + b.Gone + " ended before the command did: what came later is in no figure"
+	}
+	return "how many calls could not be recorded is not known: all figures are of those that were"
 }
 
 func (b *Bill) callsText() string {
