@@ -195,7 +195,7 @@ func (x *exchange) finish(how call.End, err error) {
 	if x.key != nil {
 		x.up.keyring.give(x.key, c)
 	}
-	scrub(c, x.secret.reveal())
+	x.scrub()
 	if x.placed {
 		x.p.sessions.Ended(x.at, c.ResponseID, time.Duration(c.Done), c.Outcome == call.OK)
 	}

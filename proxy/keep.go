@@ -37,6 +37,7 @@ const (
 type Content struct {
 	Shape             *wire.Shape // of the request; nil where it was not read
 	Request, Response Body        // zero unless bodies are kept
+	Keys              *call.Keys  // that went with the call, and are in its bodies
 }
 
 // Held is how many bytes the content holds in memory, about.
@@ -151,6 +152,13 @@ func (c *capture) response(p []byte) {
 		return
 	}
 	b.Bytes = append(b.Bytes, p[:n]...)
+}
+
+// keys takes what must not be kept.
+func (c *capture) keys(k *call.Keys) {
+	if c != nil {
+		c.content.Keys = k
+	}
 }
 
 // end hands the content on. The call has ended and has its ids.

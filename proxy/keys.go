@@ -190,8 +190,7 @@ func withoutKey(query string) string {
 	return strings.Join(kept, "&")
 }
 
-// keyOf is the key that a request carries, to be told apart and kept out of
-// what is stored.
+// keyOf is the key that a request carries, to be told apart from others.
 func keyOf(r *http.Request) string {
 	for _, name := range keyHeaders[1:] {
 		if v := r.Header.Get(name); v != "" {
@@ -211,12 +210,78 @@ func keyOf(r *http.Request) string {
 	return query.Get("key")
 }
 
-// scrub takes a key out of what the endpoint said of it.
-func scrub(c *call.Call, key string) {
-	const shortest = 8 // a shorter one would take words with it
-	if len(key) < shortest || c.ErrorMessage == "" && c.ErrorBody == "" {
-		return
+// scrub takes the call's keys out of what is recorded of it.
+func (x *exchange) scrub() {
+	keys := x.secrets()
+	keys.Scrub(x.c)
+	x.kept.keys(keys)
+}
+
+// secrets are all keys that go with a call: those that the client sent, in
+// whatever header, cookie or query, and those that weir holds for the upstream.
+func (x *exchange) secrets() *call.Keys {
+	list := []string{x.secret.reveal()}
+	if x.up != nil {
+		list = append(list, x.up.keyring.reveal()...)
 	}
-	c.ErrorMessage = strings.ReplaceAll(c.ErrorMessage, key, "[redacted]")
-	c.ErrorBody = strings.ReplaceAll(c.ErrorBody, key, "[redacted]")
+	if x.r != nil {
+		list = append(list, carried(x.r)...)
+	}
+	return call.NewKeys(list...)
+}
+
+func (k *keyring) reveal() []string {
+	var all []string
+	for _, key := range k.keys { // which never change
+		all = append(all, key.secret.reveal())
+	}
+	return all
+}
+
+// shortestCookie is below which a cookie is a setting, and no secret.
+const shortestCookie = 16
+
+// carried are the keys in a request. A credential behind a scheme is one both
+// with it and without, and Basic's has a password in it.
+func carried(r *http.Request) (all []string) {
+	for name, values := range r.Header {
+		if !namesKey(name) {
+			continue
+		}
+		for _, v := range values {
+			_, token, ok := strings.Cut(v, " ")
+			if !ok {
+				token = v
+			}
+			all = append(all, strings.TrimSpace(token))
+		}
+	}
+	for _, cookie := range r.Cookies() {
+		if len(cookie.Value) >= shortestCookie {
+			all = append(all, cookie.Value)
+		}
+	}
+	if _, password, ok := r.BasicAuth(); ok {
+		all = append(all, password)
+	}
+	if r.URL.RawQuery != "" {
+		query, _ := url.ParseQuery(r.URL.RawQuery) // what can be read of it
+		for name, values := range query {
+			if namesKey(name) {
+				all = append(all, values...)
+			}
+		}
+	}
+	return all
+}
+
+// namesKey says whether a header or a parameter of that name carries a key.
+func namesKey(name string) bool {
+	name = strings.ToLower(name)
+	for _, ending := range []string{"key", "token", "secret", "auth", "authorization", "password"} {
+		if strings.HasSuffix(name, ending) {
+			return true
+		}
+	}
+	return false
 }

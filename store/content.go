@@ -33,6 +33,10 @@ type Content struct {
 	RequestBytes, ResponseBytes int64
 	// Whether less than the whole body is kept.
 	RequestTruncated, ResponseTruncated bool
+
+	// Keys are secrets that the bodies may quote, beside what looks like one.
+	// They are not stored, and nil in what is read.
+	Keys *call.Keys
 }
 
 // Content gives what is kept of the call with that span; false when that is
@@ -98,8 +102,8 @@ func (c *Content) row() contentRow {
 	}
 	if c.Full {
 		kind = kindFull
-		request = pack([]byte(call.Redact(string(c.Request))))
-		response = pack([]byte(call.RedactStream(string(c.Response))))
+		request = pack([]byte(c.Keys.Redact(string(c.Request))))
+		response = pack([]byte(c.Keys.RedactStream(string(c.Response))))
 	}
 	kept := int64(rowBytes + len(shape) + len(request) + len(response))
 	return contentRow{kept: kept, values: []any{c.SpanID[:], c.TraceID[:], c.At.UnixNano(), kind, c.RequestBytes, c.ResponseBytes,

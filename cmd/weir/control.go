@@ -33,6 +33,24 @@ type status struct {
 	ClientToken bool `json:"client_token"`
 	// InjectUsage says that it asks for usage in the clients' place.
 	InjectUsage bool `json:"inject_usage"`
+
+	// Lost are calls that it could not record; Waiting those that have ended
+	// and are not written yet.
+	Lost    int64 `json:"lost"`
+	Waiting int64 `json:"waiting"`
+}
+
+// writing is how a proxy's calls come into the database.
+type writing struct {
+	flush func(context.Context) error // writes all calls that have ended
+	left  func() (lost, waiting int64)
+}
+
+// writing is how calls are written here.
+func (s *stack) writing() writing {
+	return writing{s.tracing.Provider.ForceFlush, func() (lost, waiting int64) {
+		return s.tracing.Recorder.Lost(), s.tracing.Recorder.Waiting()
+	}}
 }
 
 // upstreamSaid is an upstream of a running proxy.
@@ -95,8 +113,8 @@ type control struct {
 }
 
 // serveControl begins to serve what is said of a proxy; its scenario the proxy
-// is asked itself, its limits the rulebook. flush writes all calls that have ended.
-func (a *app) serveControl(said status, p *proxy.Proxy, book *rulebook, flush func(context.Context) error) (*control, error) {
+// is asked itself, its limits the rulebook, and calls how they are written.
+func (a *app) serveControl(said status, p *proxy.Proxy, book *rulebook, calls writing) (*control, error) {
 	folder, err := controlFolder(a.env)
 	if err != nil {
 		return nil, err
@@ -112,7 +130,7 @@ func (a *app) serveControl(said status, p *proxy.Proxy, book *rulebook, flush fu
 		l.Close()
 		return nil, err
 	}
-	c := &control{server: &http.Server{Handler: controlHandler(said, p, book, flush), ReadHeaderTimeout: controlPatience}, served: make(chan struct{})}
+	c := &control{server: &http.Server{Handler: controlHandler(said, p, book, calls), ReadHeaderTimeout: controlPatience}, served: make(chan struct{})}
 	go func() {
 		defer close(c.served)
 		_ = c.server.Serve(l) // until it is closed
@@ -129,7 +147,7 @@ func (c *control) close() {
 	<-c.served
 }
 
-func controlHandler(said status, p *proxy.Proxy, book *rulebook, flush func(context.Context) error) http.Handler {
+func controlHandler(said status, p *proxy.Proxy, book *rulebook, calls writing) http.Handler {
 	var tagging sync.Mutex // so that old and new are of one change
 	mux := http.NewServeMux()
 	answer := func(w http.ResponseWriter, v any) {
@@ -139,6 +157,7 @@ func controlHandler(said status, p *proxy.Proxy, book *rulebook, flush func(cont
 	mux.HandleFunc("GET /status", func(w http.ResponseWriter, _ *http.Request) {
 		now := said
 		now.Scenario = p.Tagged()
+		now.Lost, now.Waiting = calls.left()
 		answer(w, now)
 	})
 	mux.HandleFunc("GET /forward", func(w http.ResponseWriter, _ *http.Request) {
@@ -187,7 +206,7 @@ func controlHandler(said status, p *proxy.Proxy, book *rulebook, flush func(cont
 		answer(w, lanesSaid{Schema: lanesSchema, At: time.Now(), Listen: said.Listen, Limits: limits().Limits, Lanes: append([]shaper.LaneState{}, book.shaper.Lanes()...)})
 	})
 	mux.HandleFunc("POST /flush", func(w http.ResponseWriter, r *http.Request) {
-		if err := flush(r.Context()); err != nil {
+		if err := calls.flush(r.Context()); err != nil {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 		}
 	})

@@ -34,6 +34,8 @@ func surroundings(t *testing.T) (a *app, runtime, temporary string) {
 
 func noFlush(context.Context) error { return nil }
 
+func noneLeft() (lost, waiting int64) { return 0, 0 }
+
 // serving serves the control of a proxy with that process id.
 func serving(t *testing.T, a *app, said status, flush func(context.Context) error) *proxy.Proxy {
 	t.Helper()
@@ -42,7 +44,7 @@ func serving(t *testing.T, a *app, said status, flush func(context.Context) erro
 		t.Fatal(err)
 	}
 	p := &proxy.Proxy{Upstreams: []proxy.Upstream{{URL: at}}, Scenario: "first"}
-	c, err := a.serveControl(said, p, &rulebook{shaper: &shaper.Shaper{}}, flush)
+	c, err := a.serveControl(said, p, &rulebook{shaper: &shaper.Shaper{}}, writing{flush, noneLeft})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -234,7 +236,7 @@ func TestAPathThatIsTooLongForASocketIsNotTaken(t *testing.T) {
 
 func TestAClosedProxyIsGone(t *testing.T) {
 	a, folder, _ := surroundings(t)
-	c, err := a.serveControl(status{Pid: os.Getpid()}, &proxy.Proxy{}, &rulebook{shaper: &shaper.Shaper{}}, noFlush)
+	c, err := a.serveControl(status{Pid: os.Getpid()}, &proxy.Proxy{}, &rulebook{shaper: &shaper.Shaper{}}, writing{noFlush, noneLeft})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,6 +17,7 @@ import (
 	"weir/proxy/client"
 	"weir/store"
 	"weir/store/call"
+	"weir/store/report"
 )
 
 // door is a proxy through which a command's calls go.
@@ -34,6 +35,7 @@ type door struct {
 
 	settle func(run string, since time.Time) // waits until the calls of a command that ended are written
 	close  func() error
+	lost   func() report.Num // once closed: the calls that could not be recorded; absent where its weir has ended
 }
 
 // way is how a command finds the door, with the tags of its calls.
@@ -131,7 +133,7 @@ func (a *app) findDoor(ctx context.Context, command []string, f execFlags) (*doo
 func (r *running) door(command, env []string, asked []upstreamFlag) *door {
 	d := &door{
 		base: r.Listen, database: r.Database, bases: map[client.Family]string{},
-		settle: r.settle, close: func() error { return nil },
+		settle: r.settle, close: func() error { return nil }, lost: r.lostSince(),
 	}
 	for _, e := range client.Endpoints(command, env) {
 		if len(asked) > 0 {
@@ -284,6 +286,7 @@ func (a *app) serveDoor(ctx context.Context, d *door, f execFlags, upstreams []p
 		stop()
 		return s.close()
 	}
+	d.lost = func() report.Num { return report.N(float64(s.tracing.Recorder.Lost())) }
 	return nil
 }
 
@@ -305,8 +308,13 @@ func (r *running) settle(run string, since time.Time) {
 	}
 	defer db.Close()
 	calls, changed := -1, time.Now()
-	for ctx.Err() == nil && r.ask(ctx, http.MethodPost, "/flush", nil, nil) == nil {
-		n := 0
+	for ctx.Err() == nil {
+		var now status
+		_ = r.ask(ctx, http.MethodPost, "/flush", nil, nil) // what cannot be written is counted
+		if r.ask(ctx, http.MethodGet, "/status", nil, &now) != nil {
+			return // it has ended
+		}
+		n := int(now.Lost + now.Waiting)
 		for _, err := range callsOf(ctx, db, run, since) {
 			if err != nil {
 				return
@@ -328,6 +336,18 @@ func (r *running) settle(run string, since time.Time) {
 		case <-ctx.Done():
 		case <-time.After(settledAfter / 6):
 		}
+	}
+}
+
+// lostSince counts the calls that a running proxy could not record from now on.
+func (r *running) lostSince() func() report.Num {
+	before := r.Lost
+	return func() report.Num {
+		var now status
+		if r.ask(context.Background(), http.MethodGet, "/status", nil, &now) != nil {
+			return report.Num{}
+		}
+		return report.N(float64(now.Lost + now.Waiting - before))
 	}
 }
 

@@ -151,13 +151,17 @@ func (a *app) runExec(ctx context.Context, command []string, f execFlags) error 
 // come with an error: of what could not be written.
 func (a *app) bill(d *door, e report.Errand) (*report.Bill, error) {
 	d.settle(e.Run, e.Started)
+	unwritten := d.close() // which tries to the last
+	if e.Lost = d.lost(); !e.Lost.Known {
+		e.Gone = d.base
+	}
 	ctx := context.Background()
 	db, err := store.Open(ctx, d.database, store.Options{ReadOnly: true})
 	if err != nil {
-		return nil, errors.Join(err, d.close())
+		return nil, errors.Join(err, unwritten)
 	}
 	bill, err := report.BillFor(e, callsOf(ctx, db, e.Run, e.Started))
-	return bill, errors.Join(err, db.Close(), d.close())
+	return bill, errors.Join(err, db.Close(), unwritten)
 }
 
 // presentBill says what a command cost, where and how it is wanted.
@@ -174,7 +178,7 @@ func (a *app) presentBill(b *report.Bill, f execFlags, summary *os.File, caution
 		return b.JSON(a.err)
 	}
 	b.Text(a.err, a.style(a.err))
-	if b.Seen() {
+	if b.Seen() || b.Partial {
 		fmt.Fprintf(a.err, "next: weir calls run:%s --slowest%s\n", b.Run, a.dbFlagOf(b.Database))
 		return nil
 	}

@@ -24,6 +24,8 @@ import (
 //	ask API        one streamed call of messages, chat or gemini, to the variable's base URL;
 //	               it says hello, or what stands in PROMPT
 //	begin API      as ask, but it is left at its first bytes
+//	often N        N streamed calls of messages
+//	kill PID-FILE  kills the process whose number the file has
 //	models         a request that generates nothing
 //	env NAME       prints a variable
 //	stdin          copies its input to its output
@@ -54,6 +56,18 @@ func agent() {
 		case "begin":
 			api := next()
 			fmt.Println(api, askOnce(api, true))
+		case "often":
+			n, err := strconv.Atoi(next())
+			check(err)
+			for range n {
+				askOnce("messages", false)
+			}
+		case "kill":
+			text, err := os.ReadFile(next())
+			check(err)
+			pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
+			check(err)
+			check(syscall.Kill(pid, syscall.SIGKILL))
 		case "models":
 			resp, err := http.Get(os.Getenv("OPENAI_BASE_URL") + "/models")
 			check(err)

@@ -102,7 +102,7 @@ func (r *running) forwardDoor(ctx context.Context, command, env []string, asked 
 	}
 	return &door{
 		base: r.Listen, database: r.Database, caFile: trusted.file, bundle: trusted.bundle, beside: trusted.beside,
-		settle: r.settle, close: func() error { return nil },
+		settle: r.settle, close: func() error { return nil }, lost: r.lostSince(),
 	}
 }
 

@@ -72,7 +72,7 @@ func (s *stack) keep(ctx context.Context, f keepFlags) (*kept, error) {
 	k.seam = &proxy.Keep{Bodies: full, Limit: limit, To: func(c *call.Call, content proxy.Content) {
 		row := store.Content{
 			SpanID: c.SpanID, TraceID: c.TraceID, At: c.Started(), Shape: content.Shape, Full: full,
-			RequestBytes: c.RequestBytes, ResponseBytes: c.ResponseBytes,
+			RequestBytes: c.RequestBytes, ResponseBytes: c.ResponseBytes, Keys: content.Keys,
 		}
 		keeper.Add(content.Held(), func() store.Content { // counted when there is no room
 			if full {

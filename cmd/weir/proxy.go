@@ -273,7 +273,7 @@ func (a *app) runProxy(ctx context.Context, f proxyFlags) error {
 		defer signal.Stop(hangUps)
 	}
 	a.banner(s, l.Addr(), p, f.clientTokenEnv, book, admin)
-	control, err := a.serveControl(s.status(l.Addr(), p), p, book, s.tracing.Provider.ForceFlush)
+	control, err := a.serveControl(s.status(l.Addr(), p), p, book, s.writing())
 	if err != nil {
 		fmt.Fprintf(a.err, "! weir tag, limit, lanes and exec will not find this proxy: %v\n", err)
 	}

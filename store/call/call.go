@@ -223,7 +223,7 @@ const (
 	UsageReported   UsageSource = "reported"
 	UsageInjected   UsageSource = "injected"   // weir asked for it
 	UsageEstimated  UsageSource = "estimated"  // by a tokenizer
-	UsageMissing    UsageSource = "missing"    // the endpoint gave none
+	UsageMissing    UsageSource = "missing"    // the endpoint gave none, or only its beginning
 	UsageSuspicious UsageSource = "suspicious" // contradicts the stream
 )
 

@@ -91,7 +91,7 @@ func (c *Call) usageOddity() advice {
 	switch c.UsageSource {
 	case UsageMissing:
 		if !c.Streamed || c.API != wire.Chat && c.API != wire.Completions {
-			return advice{"The endpoint reported no token usage.",
+			return advice{"The endpoint reported no token usage, or only its beginning.",
 				"Ask its operator; without usage there is no time per output token."}
 		}
 		if ask := c.Request.IncludeUsage; ask == nil || !*ask {

@@ -40,6 +40,7 @@ func (m *Meter) End(how End, err error, at Instant) {
 	c.Done = at
 	c.Outcome = m.outcome(how)
 	c.NoFirstToken = m.absence()
+	m.dropPartialUsage()
 	if m.generates && c.Status < 400 {
 		c.UsageSource = m.usageSource()
 	}

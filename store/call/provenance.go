@@ -1,14 +1,13 @@
 package call
 
+import "weir/proxy/wire"
+
 // usageSource says how far the usage of an answer can be trusted. It is
 // missing without a figure for both sides: half an account is none. Injected
 // stays what the proxy set. It is suspicious when one of these holds:
 //
 //   - the answer has token events or text, yet 0 output tokens; or a prompt
 //     of 0 tokens;
-//   - token events came after the last figure for output tokens, so that it
-//     cannot hold them (a stream cut after Anthropic's message_start, whose
-//     output_tokens is only a beginning; a gateway that dropped the last);
 //   - a part exceeds its whole: cached tokens the input, reasoning the output;
 //   - more than 128 bytes of text, refusals and tool calls came for each
 //     output token: no vocabulary has longer tokens. (The opposite, many
@@ -29,7 +28,6 @@ func (m *Meter) usageSource() UsageSource {
 	generated := c.TokenEvents > 0 || m.stream.textBytes > 0
 	switch {
 	case generated && (u.Output.N <= 0 || u.Input.N <= 0),
-		m.stream.outputStale,
 		u.CacheRead.N+u.CacheWrite.N > u.Input.N,
 		u.Reasoning.N > u.Output.N,
 		m.stream.textBytes > longestToken*u.Output.N,
@@ -41,6 +39,17 @@ func (m *Meter) usageSource() UsageSource {
 		return UsageInjected
 	}
 	return UsageReported
+}
+
+// dropPartialUsage takes away a figure for output tokens that is only a
+// beginning, such as that of Anthropic's message_start: one that token events
+// came after, or one of a stream that broke off before its finish reason and its end. What
+// the prompt had is known from the start, and stays.
+func (m *Meter) dropPartialUsage() {
+	c, s := m.call, &m.stream
+	if c.Streamed && (s.outputStale || c.Outcome != OK && !s.outputFinal && !s.terminal) {
+		c.Usage.Output, c.Usage.Reasoning = wire.Count{}, wire.Count{}
+	}
 }
 
 // longestToken is the length in bytes of the longest tokens of known

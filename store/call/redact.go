@@ -13,11 +13,17 @@ const redacted = "[redacted]"
 // keys. The beginning that says what it was stays. It reads plain text and
 // JSON, whose strings it leaves whole. What it gives is not changed by a second
 // time.
-func Redact(s string) string {
+func Redact(s string) string { return redactAll(s, nextSecret) }
+
+// finder finds the first secret at or behind from, up to which all has been
+// dealt with; start is -1 when there is none.
+type finder func(s string, from int) (start, end int)
+
+func redactAll(s string, next finder) string {
 	var b strings.Builder
 	from := 0
 	for {
-		start, end := nextSecret(s, from)
+		start, end := next(s, from)
 		if start < 0 {
 			break
 		}

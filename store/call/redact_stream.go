@@ -10,13 +10,15 @@ import (
 // events: there a key that a model writes comes in pieces, and no piece looks
 // like one. The strings that stand under one name are read as one text. The
 // pieces of a secret become [redacted] and empty strings; the events stay.
-func RedactStream(s string) string {
+func RedactStream(s string) string { return redactStream(s, nextSecret) }
+
+func redactStream(s string, next finder) string {
 	var cuts []cut
 	for _, t := range textsOf(s) {
-		cuts = t.cuts(cuts)
+		cuts = t.cuts(cuts, next)
 	}
 	if len(cuts) == 0 {
-		return Redact(s)
+		return redactAll(s, next)
 	}
 	slices.SortFunc(cuts, func(a, b cut) int { return cmp.Compare(a.start, b.start) })
 	var b strings.Builder
@@ -27,7 +29,7 @@ func RedactStream(s string) string {
 		from = c.end
 	}
 	b.WriteString(s[from:])
-	return Redact(b.String())
+	return redactAll(b.String(), next)
 }
 
 // cut is a part of a body that something else stands instead of.
@@ -46,13 +48,13 @@ type text struct {
 type piece struct{ at, body int }
 
 // cuts appends where the text's secrets stand in the body.
-func (t *text) cuts(list []cut) []cut {
+func (t *text) cuts(list []cut, next finder) []cut {
 	if len(t.pieces) < 2 {
 		return list
 	}
 	s := t.joined.String()
 	p := 0
-	for start, end := nextSecret(s, 0); start >= 0; start, end = nextSecret(s, end) {
+	for start, end := next(s, 0); start >= 0; start, end = next(s, end) {
 		instead := redacted
 		for start < end {
 			for p+1 < len(t.pieces) && t.pieces[p+1].at <= start {

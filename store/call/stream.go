@@ -17,6 +17,7 @@ type stream struct {
 	close       int64   // gaps of at most a millisecond
 	textBytes   int64   // of text, refusals and tool calls
 	outputStale bool    // token events came after the last figure for output tokens
+	outputFinal bool    // that figure came with the finish reason, or after it
 }
 
 // defaultStall is the gap above which a stream stalled, unless a Meter says
@@ -61,7 +62,7 @@ func (m *Meter) measure(ev *wire.Event, bytes int) {
 	if ev.Usage.Known() {
 		c.Usage.Merge(ev.Usage)
 		if ev.Usage.Output.Known {
-			s.outputStale = false
+			s.outputStale, s.outputFinal = false, c.Finish != ""
 		}
 	}
 	s.terminal = s.terminal || ev.Terminal

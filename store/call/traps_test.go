@@ -229,7 +229,7 @@ func TestUsageProvenance(t *testing.T) {
 		{"round figures that the plan explains", []string{chatHel, chatStop, usage(`{"prompt_tokens":500,"completion_tokens":100}`), done}, wire.Count{}, wire.N(500), false, UsageReported},
 		{"round figures with details", []string{chatHel, chatStop, usage(`{"prompt_tokens":500,"completion_tokens":100,"prompt_tokens_details":{"cached_tokens":0}}`), done}, wire.Count{}, wire.Count{}, false, UsageReported},
 		{"[DONE] without a finish reason", []string{chatHel, chatUsage, done}, wire.Count{}, wire.Count{}, false, UsageSuspicious},
-		{"tokens after the last figure", []string{chatUsage, chatHel, chatStop, done}, wire.Count{}, wire.Count{}, false, UsageSuspicious},
+		{"tokens after the last figure", []string{chatUsage, chatHel, chatStop, done}, wire.Count{}, wire.Count{}, false, UsageMissing},
 	} {
 		t.Run(row.sentence, func(t *testing.T) {
 			s := script{api: wire.Chat, request: wire.Head{Stream: true, MaxTokens: row.limit}}
@@ -248,11 +248,34 @@ func TestUsageProvenance(t *testing.T) {
 	}
 }
 
+// What a stream that broke off said of its output is no figure, whichever
+// dialect; what it said of the prompt is.
 func TestTrapMessageStartsFigureIsOnlyABeginning(t *testing.T) {
-	c := script{api: wire.Messages, request: wire.Head{Stream: true}, header: sse, end: EndClientGone,
-		reads: []read{{10, messageStart}, {20, textDelta("a")}, {1030, textDelta("b")}}}.run()
-	if c.Outcome != ClientGone || c.UsageSource != UsageSuspicious {
-		t.Errorf("got %s, usage %s; want client_gone, suspicious", c.Outcome, c.UsageSource)
+	gemini := func(tokens string) string {
+		return data(`{"candidates":[{"content":{"parts":[{"text":"a"}]}}],"usageMetadata":{"promptTokenCount":17,"candidatesTokenCount":` + tokens + `,"thoughtsTokenCount":1}}`)
+	}
+	for _, row := range []struct {
+		sentence string
+		api      wire.API
+		reads    []read
+		end      End
+		output   wire.Count
+		source   UsageSource
+	}{
+		{"text had come", wire.Messages, []read{{10, messageStart}, {20, textDelta("a")}, {1030, textDelta("b")}}, EndClientGone, wire.Count{}, UsageMissing},
+		{"nothing had come", wire.Messages, []read{{10, messageStart}}, EndClientGone, wire.Count{}, UsageMissing},
+		{"the connection broke", wire.Messages, []read{{10, messageStart}, {20, textDelta("a")}}, EndBroken, wire.Count{}, UsageMissing},
+		{"the last figure had come, and the end was lost", wire.Messages, []read{{10, messageStart}, {20, textDelta("a")}, {30, messageDelta}}, EndBroken, wire.N(7), UsageReported},
+		{"a running count", wire.Gemini, []read{{10, gemini("1")}, {20, gemini("2")}}, EndClientGone, wire.Count{}, UsageMissing},
+		{"a gateway dropped the last figure", wire.Messages, []read{{10, messageStart}, {20, textDelta("a")},
+			{30, event("message_delta", `{"type":"message_delta","delta":{"stop_reason":"end_turn"}}`)}, {31, messageStop}}, EndClean, wire.Count{}, UsageMissing},
+	} {
+		t.Run(row.sentence, func(t *testing.T) {
+			c := script{api: row.api, request: wire.Head{Stream: true}, header: sse, end: row.end, reads: row.reads}.run()
+			if c.Usage.Output != row.output || c.UsageSource != row.source || c.Usage.Input != wire.N(17) {
+				t.Errorf("got usage %+v, %s, of a call that is %s; want an output of %v, %s", c.Usage, c.UsageSource, c.Outcome, row.output, row.source)
+			}
+		})
 	}
 }
 

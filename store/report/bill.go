@@ -25,6 +25,9 @@ type Errand struct {
 	Exit     int
 	Started  time.Time
 	Ended    time.Time
+
+	Lost Num    // calls that could not be recorded; absent where nobody can say
+	Gone string // where the weir listened that ended before the command did; empty: none did
 }
 
 // Bill is what a command's calls came to. Latencies are of successful calls
@@ -37,11 +40,14 @@ type Bill struct {
 	Exit      int      `json:"exit_code"`
 	Scenarios []string `json:"scenarios"` // in the order of their names
 
-	// Wall is how long the command ran; InModel how much of it at least one call
-	// was under way; Outside the rest, in which tools ran and people thought.
-	Wall    Num `json:"wall_ms"`
-	InModel Num `json:"in_model_ms"`
-	Outside Num `json:"outside_ms"`
+	// Wall is how long the command ran. The others are its parts and add up to
+	// it: each moment belongs to the first of them that holds for any call.
+	Wall       Num `json:"wall_ms"`
+	InModel    Num `json:"in_model_ms"`   // a model had the request, or answered it
+	Sending    Num `json:"sending_ms"`    // a request that was answered was read, connected and sent
+	Unanswered Num `json:"unanswered_ms"` // a call was under way that no model answered
+	Queued     Num `json:"queued_ms"`     // weir held a call: its queue, and waits before sending again
+	Outside    Num `json:"outside_ms"`    // none of these: tools ran, and people thought
 
 	Calls        int `json:"calls"`
 	OK           int `json:"ok_calls"`
@@ -64,6 +70,12 @@ type Bill struct {
 
 	Failures map[string]int `json:"failed_calls"` // by outcome, marked where they were impaired
 
+	// Calls that could not be recorded, absent where weir ended before the
+	// command did. Partial says that the sums are not of all calls.
+	Lost    Num    `json:"lost_calls"`
+	Partial bool   `json:"partial"`
+	Gone    string `json:"gone"` // where the weir listened that ended before the command did; empty: none did
+
 	// Calls that were made worse on purpose: in the sums, and in no latency.
 	Impaired int `json:"impaired_calls"`
 }
@@ -79,7 +91,7 @@ type biller struct {
 	scenarios, sessions              map[string]bool
 	turns                            map[turnKey]bool
 	purposes                         mean // calls in the main line, of those that say what they are for
-	busy                             []span
+	moments                          moments
 }
 
 type turnKey struct {
@@ -87,15 +99,13 @@ type turnKey struct {
 	turn    int
 }
 
-// span is a length of time.
-type span struct{ from, to time.Time }
-
 // BillFor adds up the calls of an errand, as the proxy saw them. It fails with
 // the first error of calls.
 func BillFor(e Errand, calls iter.Seq2[*call.Call, error]) (*Bill, error) {
 	b := &Bill{
 		Schema: BillSchema, Run: e.Run, Command: e.Command, Database: e.Database, Exit: e.Exit,
 		Scenarios: []string{}, Failures: map[string]int{},
+		Lost: e.Lost, Partial: !e.Lost.Known || e.Lost.V > 0, Gone: e.Gone,
 	}
 	t := biller{bill: b, scenarios: map[string]bool{}, sessions: map[string]bool{}, turns: map[turnKey]bool{}}
 	for c, err := range calls {
@@ -156,9 +166,7 @@ func (t *biller) add(c *call.Call) {
 	if u.Reasoning.Known {
 		t.reasoning.add(u.Reasoning.N)
 	}
-	if c.Arrived.Reached() && c.Done.Reached() {
-		t.busy = append(t.busy, span{c.Arrived.Time(), c.Done.Time()})
-	}
+	t.moments.add(c)
 }
 
 func (t *biller) close(e Errand) {
@@ -172,9 +180,7 @@ func (t *biller) close(e Errand) {
 	if p := t.purposes; p.n > 0 {
 		b.Main, b.Side = N(float64(p.sum)), N(float64(p.n-p.sum))
 	}
-	wall := span{e.Started, e.Ended}
-	inside := covered(t.busy, wall)
-	b.Wall, b.InModel, b.Outside = Ms(wall.length()), Ms(inside), Ms(wall.length()-inside)
+	b.split(&t.moments, span{e.Started, e.Ended})
 }
 
 // some is a count of what calls may name; absent when none did.
@@ -185,28 +191,6 @@ func some(n int) Num {
 	return N(float64(n))
 }
 
-func (s span) length() time.Duration { return max(s.to.Sub(s.from), 0) }
-
-// covered is how much of a time is covered by spans, which may overlap and
-// reach beyond it. It sorts them.
-func covered(spans []span, within span) (sum time.Duration) {
-	slices.SortFunc(spans, func(a, b span) int { return cmp.Or(a.from.Compare(b.from), a.to.Compare(b.to)) })
-	at := within.from
-	for _, s := range spans {
-		if s.from.Before(at) {
-			s.from = at
-		}
-		if s.to.After(within.to) {
-			s.to = within.to
-		}
-		if s.to.After(s.from) {
-			sum += s.length()
-			at = s.to
-		}
-	}
-	return sum
-}
-
 // JSON writes the bill as REPORT.md describes it.
 func (b *Bill) JSON(w io.Writer) error {
 	enc := json.NewEncoder(w)
@@ -215,7 +199,7 @@ func (b *Bill) JSON(w io.Writer) error {
 	return enc.Encode(b)
 }
 
-// Text writes the bill for people, in at most nine lines. It says nothing of
+// Text writes the bill for people, in at most ten lines. It says nothing of
 // calls when none was seen.
 func (b *Bill) Text(w io.Writer, s Style) {
 	head := []string{plain(b.Command) + " ran " + lasted(b.Wall), fmt.Sprint("exit ", b.Exit)}
@@ -223,6 +207,9 @@ func (b *Bill) Text(w io.Writer, s Style) {
 		head = append(head, "scenario "+plain(strings.Join(b.Scenarios, ", ")))
 	}
 	fmt.Fprintln(w, "weir: "+strings.Join(append(head, "run "+b.Run), ", "))
+	if b.Partial {
+		fmt.Fprintln(w, "  !       "+s.paint(red, b.partialText()))
+	}
 	if !b.Seen() {
 		return
 	}
@@ -233,7 +220,7 @@ func (b *Bill) Text(w io.Writer, s Style) {
 	if b.Calls == 0 {
 		return
 	}
-	line("time", "%s in the model (%s), %s in tools and thought", lasted(b.InModel), percent(ratio(b.InModel, b.Wall)), lasted(b.Outside))
+	line("time", "%s", b.timeText())
 	few := ""
 	if slices.Contains(b.TTFTFelt.Unreliable, "p50") && b.TTFTFelt.N > 0 {
 		few = "   * few calls"
@@ -248,8 +235,22 @@ func (b *Bill) Text(w io.Writer, s Style) {
 		line("!", "%s", s.paint(yellow, were(b.Impaired, "call")+" made worse on purpose: they are in no latency"))
 	}
 	if n := b.Sources[string(call.UsageMissing)]; n > 0 {
-		line("!", "%s", s.paint(yellow, fmt.Sprintf("%d of %s reported no usage: their tokens are not in the sums", n, count(b.Calls, "call"))))
+		line("!", "%s", s.paint(yellow, fmt.Sprintf("%d of %s gave no usage, or not to its end: what they did not give is not in the sums", n, count(b.Calls, "call"))))
 	}
+	if n := b.Sources[string(call.UsageSuspicious)]; n > 0 {
+		line("!", "%s", s.paint(yellow, fmt.Sprintf("%d of %s reported usage that contradicts their stream", n, count(b.Calls, "call"))))
+	}
+}
+
+// partialText says of what the figures are not.
+func (b *Bill) partialText() string {
+	switch {
+	case b.Lost.Known:
+		return count(int(b.Lost.V), "call") + " could not be recorded: all figures are of the rest"
+	case b.Gone != "":
+		return "the weir at " + b.Gone + " ended before the command did: what came later is in no figure"
+	}
+	return "how many calls could not be recorded is not known: all figures are of those that were"
 }
 
 func (b *Bill) callsText() string {

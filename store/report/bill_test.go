@@ -21,7 +21,7 @@ import (
 func errand() Errand {
 	return Errand{
 		Run: "7f3a", Command: "claude", Database: "w.db", Exit: 3,
-		Started: (500 * millisecond).Time(), Ended: (10_000 * millisecond).Time(),
+		Started: (500 * millisecond).Time(), Ended: (10_000 * millisecond).Time(), Lost: N(0),
 	}
 }
 
@@ -71,7 +71,7 @@ func TestABillAddsUpWhatACommandCost(t *testing.T) {
 		t.Fatal(err)
 	}
 	golden(t, "bill.json", document.Bytes())
-	if lines := bytes.Count(text.Bytes(), []byte("\n")); lines > 9 {
+	if lines := bytes.Count(text.Bytes(), []byte("\n")); lines > 10 {
 		t.Errorf("%d lines", lines)
 	}
 }
@@ -112,6 +112,33 @@ func TestABillWithoutCallsIsItsHeadAlone(t *testing.T) {
 	}
 	if fields["outside_ms"] != 9500.0 || fields["in_model_ms"] != 0.0 || fields["input_tokens"] != nil {
 		t.Errorf("got %s", document.Bytes())
+	}
+}
+
+func TestABillSaysOfWhatItIsNot(t *testing.T) {
+	for _, row := range []struct {
+		lost Num
+		gone string
+		want string
+	}{
+		{N(223), "", "  !       223 calls could not be recorded: all figures are of the rest\n"},
+		{Num{}, "http://127.0.0.1:8484", "  !       the weir at http://127.0.0.1:8484 ended before the command did: what came later is in no figure\n"},
+	} {
+		for name, calls := range map[string]iter.Seq2[*call.Call, error]{"some": session(), "none": each()} {
+			e := errand()
+			e.Lost, e.Gone = row.lost, row.gone
+			b, err := BillFor(e, calls)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var text bytes.Buffer
+			if b.Text(&text, Style{}); !bytes.Contains(text.Bytes(), []byte(row.want)) {
+				t.Errorf("with %s recorded: got %s, want %s", name, text.Bytes(), row.want)
+			}
+			if !b.Partial || b.Lost != row.lost {
+				t.Errorf("with %s recorded: partial %v, lost %v", name, b.Partial, b.Lost)
+			}
+		}
 	}
 }
 

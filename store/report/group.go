@@ -48,7 +48,7 @@ func (m mean) total() Num {
 func (g *group) add(p pair) {
 	g.calls++
 	c := p.lead()
-	g.addUsage(c, p.outcome() == call.OK)
+	g.addUsage(c)
 	g.shaping.add(c)
 	if u := c.Usage; u.Input.Known {
 		g.inputSum.add(u.Input.N)
@@ -81,10 +81,10 @@ func (g *group) add(p pair) {
 	}
 }
 
-// addUsage counts where a call's usage comes from. That a stream which broke off
-// contradicts its usage says nothing of who counted.
-func (g *group) addUsage(c *call.Call, ok bool) {
-	if c.UsageSource != "" && (ok || c.UsageSource != call.UsageSuspicious) {
+// addUsage counts where a call's usage comes from, whatever became of it: what
+// is in the sums must not stand there without its doubt.
+func (g *group) addUsage(c *call.Call) {
+	if c.UsageSource != "" {
 		if g.sources == nil {
 			g.sources = map[string]int{}
 		}

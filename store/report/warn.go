@@ -37,7 +37,7 @@ func (r *Report) warn() {
 		say("%s in none of the endpoints' figures: they ended over %s after later ones, or there are more than %d endpoints", count(r.uncounted, "call"), seconds(N(heldBack.Seconds())), mostEndpoints)
 	}
 	if n := t.Tokens.Sources[string(call.UsageMissing)]; n > 0 {
-		say("%d of %s reported no usage", n, count(t.Calls, "call"))
+		say("%d of %s gave no usage, or not to its end", n, count(t.Calls, "call"))
 	}
 	if n := t.Tokens.Sources[string(call.UsageEstimated)]; n > 0 {
 		say("%d of %s have estimated token counts", n, count(t.Calls, "call"))
