@@ -154,7 +154,7 @@ func TestRatesOfABrokenOffRunAreThoseUntilItWas(t *testing.T) {
 	start := call.Now() - call.Instant(10*time.Second)
 	tally.begin(start)
 	for range 20 {
-		tally.came(call.Now())
+		tally.planned(&Session{Turns: make([]Turn, 1)}, start+call.Instant(time.Second))
 	}
 	tally.stop()
 	r := &Result{Took: 100 * time.Second}
