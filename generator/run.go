@@ -320,9 +320,9 @@ func (u *running) turn(s *Session, turn int, p *prepared, due call.Instant) (*ca
 	}
 	u.tally.sending(s)
 	c := u.client.begin(s, turn, p, due)
-	err := u.client.send(u.calls, c, p, a)
+	_ = u.client.send(u.calls, c, p, a) // what went wrong is in the call
 	u.purse.settle(s.Model, p.turn, c)
-	u.tally.ended(s, c, err)
+	u.tally.ended(s, c)
 	u.learner.add(c)
 	return c, a
 }

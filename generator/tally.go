@@ -95,8 +95,8 @@ func (t *tally) sending(s *Session) {
 }
 
 // ended counts how a call went.
-func (t *tally) ended(s *Session, c *call.Call, err error) {
-	resource := exhausted(err)
+func (t *tally) ended(s *Session, c *call.Call) {
+	resource := c.Exhausted()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.inFlight--

@@ -1,11 +1,7 @@
 package generator
 
 import (
-	"fmt"
-	"net"
-	"os"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -74,23 +70,6 @@ func TestTheLagThatIsJudged(t *testing.T) {
 	}
 	if got := judgedLag(&sketch{}); got != 0 {
 		t.Errorf("of no requests %s is judged", got)
-	}
-}
-
-func TestExhausted(t *testing.T) {
-	dial := func(errno syscall.Errno) error {
-		return fmt.Errorf("send: %w", &net.OpError{Op: "dial", Err: os.NewSyscallError("connect", errno)})
-	}
-	for _, row := range []struct {
-		err  error
-		want string
-	}{
-		{dial(syscall.EADDRNOTAVAIL), "local ports"}, {dial(syscall.EMFILE), "open files"}, {dial(syscall.ENFILE), "open files"},
-		{dial(syscall.ECONNREFUSED), ""}, {nil, ""},
-	} {
-		if got := exhausted(row.err); got != row.want {
-			t.Errorf("%v: %q ran out, want %q", row.err, got, row.want)
-		}
 	}
 }
 
