@@ -10,6 +10,9 @@ import (
 // Prompts that are not farther from their planned tokens are as planned.
 const negligible = 0.02
 
+// A plan of which so little was not sent in its time was kept.
+const negligibleMiss = 0.05
+
 // Notes say what a reader must know of a run to read its figures rightly, a
 // sentence each.
 func (r *Result) Notes() []string {
@@ -21,6 +24,13 @@ func (r *Result) Notes() []string {
 	if r.Users > 0 {
 		say("closed loop of %d users: nothing was due before the answer to what came before it, so a slow endpoint was sent less, "+
 			"and times from due hold only this client's lateness; they do not compare with an open loop's", r.Users)
+	}
+	if missed := r.PlannedInTime - r.SentInTime; r.Users == 0 && missed > 1 && float64(missed) > negligibleMiss*float64(r.PlannedInTime) {
+		why := ""
+		if r.chained {
+			why = ": a later turn waits for the answer before it, and is not sent after one that failed"
+		}
+		say("the plan's rate was missed: by its own times %.3g/s were to be sent, and %.3g/s were%s", r.PlannedRate, r.SentRate, why)
 	}
 	if len(r.Unsent) > 0 {
 		var parts []string

@@ -47,8 +47,14 @@ type Result struct {
 	// model's answers before them had filled more than the plan's growth.
 	Overfull int
 
-	PlannedRate float64 // requests a second that were due during Length, or until the run was broken off, and
-	SentRate    float64 // that were sent in that time; warm-up included in both. A closed loop plans none: 0
+	// What the plan's own times put into Length, or up to when the run was broken
+	// off, and what was sent in that time; warm-up included in both, and the rates
+	// are by the second. The plan's times are those to which an endpoint would be
+	// sent whose answers take no time: neither slow answers nor failed turns lower
+	// them. A closed loop plans none: 0.
+	PlannedInTime, SentInTime int
+	PlannedRate, SentRate     float64
+	chained                   bool // some sessions had later turns
 
 	Lag        Quantiles // send − due, all requests
 	TTFT       Quantiles // first token − sent, successful streamed calls, warm-up left out
@@ -91,7 +97,7 @@ type Progress struct {
 	Length   time.Duration
 	Draining bool // nothing more starts; calls under way are awaited
 
-	Planned  int // requests due so far
+	Planned  int // requests that the plan's own times put before now; of a closed loop 0
 	Sent     int
 	NotSent  int
 	InFlight int

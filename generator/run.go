@@ -134,9 +134,6 @@ func (r *Run) Do(ctx, hard context.Context) (*Result, error) {
 	result.Partial = ctx.Err() != nil || hard.Err() != nil || u.why != ""
 	result.Took = time.Duration(call.Now() - u.start)
 	u.tally.result(result)
-	if result.Users > 0 {
-		result.PlannedRate = 0 // what was due followed from what was sent
-	}
 	result.Learned = u.learner.fit()
 	u.judge(result)
 	return result, err
@@ -223,6 +220,7 @@ func (u *running) fail(err error) {
 // launch waits for a session's instant, and lets it go.
 func (u *running) launch(j *job) {
 	due := u.start + call.Instant(j.session.Due)
+	u.tally.planned(&j.session, due)
 	going := u.sleep(due) && j.wait(u.stop) && u.stop.Err() == nil
 	j.release()
 	if going {
@@ -299,7 +297,6 @@ func (u *running) session(j *job, due call.Instant) (end call.Instant, ok bool) 
 // turn sends one request, as soon as there is a place for it; nil when the run
 // stops first.
 func (u *running) turn(s *Session, turn int, p *prepared, due call.Instant) (*call.Call, *answer) {
-	u.tally.came(due)
 	if u.places != nil {
 		select {
 		case u.places <- struct{}{}:
@@ -323,9 +320,9 @@ func (u *running) turn(s *Session, turn int, p *prepared, due call.Instant) (*ca
 	}
 	u.tally.sending(s)
 	c := u.client.begin(s, turn, p, due)
-	err := u.client.send(u.calls, c, p, a)
+	_ = u.client.send(u.calls, c, p, a) // what went wrong is in the call
 	u.purse.settle(s.Model, p.turn, c)
-	u.tally.ended(s, c, err)
+	u.tally.ended(s, c)
 	u.learner.add(c)
 	return c, a
 }

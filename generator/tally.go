@@ -15,12 +15,12 @@ type tally struct {
 	stopped call.Instant // when no more was to be sent; 0: not yet
 	length  time.Duration
 
-	due, sent, notSent, late, warm int
-	dueInTime, sentInTime          int // within the plan's length
-	inFlight, inFlightHi           int
-	capWaits, overfull             int
-	exhausted                      map[string]int // what ran out → how often
-	unsent                         map[string]int // why requests were not sent → how many
+	pace                      pace
+	sent, notSent, late, warm int
+	inFlight, inFlightHi      int
+	capWaits, overfull        int
+	exhausted                 map[string]int // what ran out → how often
+	unsent                    map[string]int // why requests were not sent → how many
 
 	lag, ttft, response sketch
 	connect             sketch // the set-up of connections
@@ -58,16 +58,6 @@ func (t *tally) stop() {
 	}
 }
 
-// came counts a request whose instant has come.
-func (t *tally) came(due call.Instant) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.due++
-	if time.Duration(due-t.start) <= t.length {
-		t.dueInTime++
-	}
-}
-
 func (t *tally) waited() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -90,7 +80,7 @@ func (t *tally) sending(s *Session) {
 	defer t.mu.Unlock()
 	t.sent++
 	if time.Duration(now-t.start) <= t.length {
-		t.sentInTime++
+		t.pace.sentInTime++
 	}
 	t.inFlight++
 	t.inFlightHi = max(t.inFlightHi, t.inFlight)
@@ -105,8 +95,8 @@ func (t *tally) sending(s *Session) {
 }
 
 // ended counts how a call went.
-func (t *tally) ended(s *Session, c *call.Call, err error) {
-	resource := exhausted(err)
+func (t *tally) ended(s *Session, c *call.Call) {
+	resource := c.Exhausted()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.inFlight--
@@ -184,13 +174,7 @@ func (t *tally) result(r *Result) {
 	r.Sent, r.NotSent, r.Planned = t.sent, t.notSent, t.sent+t.notSent
 	r.Late, r.WarmUp, r.CapWaits, r.InFlightHi = t.late, t.warm, t.capWaits, t.inFlightHi
 	r.Overfull, r.Connect, r.Unsent = t.overfull, t.connect.quantiles(), maps.Clone(t.unsent)
-	over := min(t.length, r.Took)
-	if t.stopped != 0 {
-		over = min(over, time.Duration(t.stopped-t.start))
-	}
-	if s := over.Seconds(); s > 0 {
-		r.PlannedRate, r.SentRate = float64(t.dueInTime)/s, float64(t.sentInTime)/s
-	}
+	t.kept(r)
 	r.Lag, r.TTFT, r.Response = t.lag.quantiles(), t.ttft.quantiles(), t.response.quantiles()
 	r.PerScenario = t.perScenario()
 }
@@ -199,7 +183,8 @@ func (t *tally) result(r *Result) {
 func (t *tally) progress(before Progress) Progress {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	p := Progress{Length: t.length, Planned: t.due, Sent: t.sent, NotSent: t.notSent, InFlight: t.inFlight,
+	t.comesDue(call.Now())
+	p := Progress{Length: t.length, Planned: t.pace.came, Sent: t.sent, NotSent: t.notSent, InFlight: t.inFlight,
 		LagP99: t.lag.quantile(0.99), Scenarios: t.perScenario()}
 	p.Elapsed = time.Duration(call.Now() - t.start)
 	if s := (p.Elapsed - max(before.Elapsed, 0)).Seconds(); s > 0 {

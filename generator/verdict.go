@@ -1,12 +1,10 @@
 package generator
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"math"
 	"slices"
-	"syscall"
 	"time"
 )
 
@@ -110,22 +108,9 @@ func reasons(r *Result, lag time.Duration, places int, exhausted map[string]int)
 		list = append(list, fmt.Sprintf("the limit of %d calls in flight was reached: %d requests waited for a place", places, r.CapWaits))
 	}
 	for _, resource := range slices.Sorted(maps.Keys(exhausted)) {
-		list = append(list, fmt.Sprintf("%s ran out: %d calls failed by it", resource, exhausted[resource]))
+		list = append(list, fmt.Sprintf("%s ran out: %s by it", resource, count(exhausted[resource], "call failed", "calls failed")))
 	}
 	return list
-}
-
-// exhausted names what ran out on this machine; empty when nothing did.
-func exhausted(err error) string {
-	switch {
-	case err == nil:
-		return ""
-	case errors.Is(err, syscall.EADDRNOTAVAIL):
-		return "local ports"
-	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
-		return "open files"
-	}
-	return ""
 }
 
 // round shortens a duration to three digits or so.

@@ -1,11 +1,7 @@
 package generator
 
 import (
-	"fmt"
-	"net"
-	"os"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -77,23 +73,6 @@ func TestTheLagThatIsJudged(t *testing.T) {
 	}
 }
 
-func TestExhausted(t *testing.T) {
-	dial := func(errno syscall.Errno) error {
-		return fmt.Errorf("send: %w", &net.OpError{Op: "dial", Err: os.NewSyscallError("connect", errno)})
-	}
-	for _, row := range []struct {
-		err  error
-		want string
-	}{
-		{dial(syscall.EADDRNOTAVAIL), "local ports"}, {dial(syscall.EMFILE), "open files"}, {dial(syscall.ENFILE), "open files"},
-		{dial(syscall.ECONNREFUSED), ""}, {nil, ""},
-	} {
-		if got := exhausted(row.err); got != row.want {
-			t.Errorf("%v: %q ran out, want %q", row.err, got, row.want)
-		}
-	}
-}
-
 func TestLimits(t *testing.T) {
 	for _, row := range []struct {
 		name               string
@@ -154,7 +133,7 @@ func TestRatesOfABrokenOffRunAreThoseUntilItWas(t *testing.T) {
 	start := call.Now() - call.Instant(10*time.Second)
 	tally.begin(start)
 	for range 20 {
-		tally.came(call.Now())
+		tally.planned(&Session{Turns: make([]Turn, 1)}, start+call.Instant(time.Second))
 	}
 	tally.stop()
 	r := &Result{Took: 100 * time.Second}

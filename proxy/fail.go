@@ -45,6 +45,11 @@ func (x *exchange) failSend(err error) {
 		x.end(x.left(err))
 		return
 	}
+	if kind, next := call.ExhaustedBy(err); kind != "" {
+		x.refuse(http.StatusServiceUnavailable, kind, fmt.Sprintf("weir has nothing left to reach the upstream %s (%s) with: %s. %s",
+			x.up.Name, x.up.URL.Host, call.Redact(cause(err).Error()), next), cause(err))
+		return
+	}
 	how, status := call.EndUnreachable, http.StatusBadGateway
 	what, next := "could not reach", "Is it running, and is --upstream right?"
 	if x.verbatim {

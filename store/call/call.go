@@ -233,7 +233,7 @@ type Outcome string
 // The outcomes.
 const (
 	OK          Outcome = "ok"
-	Refused     Outcome = "refused"      // by weir's shaper
+	Refused     Outcome = "refused"      // by weir: its shaper, or since this machine had no file or port left
 	RateLimited Outcome = "rate_limited" // 429
 	Auth        Outcome = "auth"         // 401, 403
 	Overloaded  Outcome = "overloaded"   // 503, 529

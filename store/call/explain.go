@@ -27,6 +27,9 @@ func (c *Call) Explain() (what, next string) {
 type advice struct{ what, next string }
 
 func (c *Call) explanation() advice {
+	if a, ok := c.ranOut(); ok {
+		return a
+	}
 	switch c.Outcome {
 	case "":
 		return advice{}

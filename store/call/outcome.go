@@ -21,7 +21,7 @@ const (
 	EndUnreachable            // no connection, or none that answered
 	EndClientGone             // the caller left
 	EndTimeout                // a deadline passed
-	EndRefused                // the shaper refused
+	EndRefused                // weir refused: its shaper, or since this machine had nothing left to connect with
 )
 
 // End closes the call: it names the outcome, the reason for a missing first
@@ -35,6 +35,9 @@ func (m *Meter) End(how End, err error, at Instant) {
 		return
 	}
 	c := m.call
+	if how == EndUnreachable && exhausted(err) != "" {
+		how = EndRefused // it says nothing of the endpoint
+	}
 	m.close(how)
 	m.ended = true
 	c.Done = at
@@ -231,6 +234,8 @@ func (m *Meter) absence() Absence {
 // nothing; by the conventions, the status where there is one that says it.
 func failureClass(c *Call, err error) string {
 	switch {
+	case c.Outcome == Refused && exhausted(err) != "":
+		return exhausted(err)
 	case c.Outcome == Unreachable:
 		return unreachableClass(err)
 	case c.Outcome != Refused && c.Status >= 400:

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"net/http"
 	"strings"
 	"syscall"
@@ -116,6 +117,9 @@ func TestCallsWithoutAResponse(t *testing.T) {
 		{"the shaper refuses", EndRefused, errors.New("queue full"), Refused, AbsentRefused, "refused"},
 		{"no such host", EndUnreachable, dial(&net.DNSError{Err: "no such host", Name: "x"}), Unreachable, AbsentUnreachable, "dns_error"},
 		{"nobody listens", EndUnreachable, dial(syscall.ECONNREFUSED), Unreachable, AbsentUnreachable, "connection_refused"},
+		{"no file left → says nothing of the endpoint", EndUnreachable, dial(os.NewSyscallError("socket", syscall.EMFILE)), Refused, AbsentRefused, "open_files"},
+		{"nor has any process one", EndUnreachable, dial(os.NewSyscallError("socket", syscall.ENFILE)), Refused, AbsentRefused, "open_files"},
+		{"no port left", EndUnreachable, dial(os.NewSyscallError("connect", syscall.EADDRNOTAVAIL)), Refused, AbsentRefused, "local_ports"},
 		{"a certificate of nobody", EndUnreachable, x509.UnknownAuthorityError{}, Unreachable, AbsentUnreachable, "tls_error"},
 		{"reset before the headers", EndBroken, syscall.ECONNRESET, Truncated, AbsentTruncated, "truncated"},
 		{"the caller leaves the queue", EndClientGone, context.Canceled, ClientGone, AbsentClientGone, "client_gone"},
