@@ -101,10 +101,8 @@ func newCallMetrics(meter metric.Meter, t *Tracing, profiles []string) (*callMet
 // observe tells how things stand.
 func (m *callMetrics) observe(ctx context.Context, to metric.Observer) error {
 	underWay := m.labels.each() // a series that was told of does not vanish
-	for _, c := range m.recorder.underWay() {
-		if c.Purpose != call.PurposeConnection {
-			underWay[m.labels.of(c, false)]++
-		}
+	for _, s := range m.recorder.underWay() {
+		underWay[m.labels.of(*s, false)]++
 	}
 	for s, n := range underWay {
 		to.ObserveInt64(m.inFlight, n, s.plain)
@@ -133,7 +131,7 @@ func (m *callMetrics) record(c *call.Call, span trace.SpanContext) {
 		return
 	}
 	ctx := trace.ContextWithSpanContext(context.Background(), span)
-	s := m.labels.of(c, c.Status >= 200 && c.Status < 300)
+	s := m.labels.of(c.Series(), c.Status >= 200 && c.Status < 300)
 	if !c.WarmUp {
 		m.calls.Add(ctx, 1, s.with(call.OutcomeAttribute(c.Outcome), attribute.Bool(keyStreamed, c.Streamed || c.Request.Stream), attribute.Bool(keyImpaired, c.Worsened())))
 	}

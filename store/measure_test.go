@@ -286,7 +286,7 @@ func TestInventedNamesDoNotMakeMetricsGrow(t *testing.T) {
 		for scenario := range mostPlaces {
 			c := streamed()
 			c.Request.Model, c.Scenario = fmt.Sprint(model), fmt.Sprint(scenario)
-			l.of(c, true)
+			l.of(c.Series(), true)
 		}
 	}
 	if n := len(l.each()); n != mostSeries+1 {

@@ -56,8 +56,10 @@ type openCall struct {
 	call  *call.Call // still written to by others, until its span ends
 	trace [16]byte
 	start time.Time
-	attrs []attribute.KeyValue
-	kept  bool // stands in the table; the writer's own
+	// series is of metrics; nil of a connection, which is no call of them.
+	series *call.Series
+	attrs  []attribute.KeyValue // nil once they stand in the table; the writer's own
+	kept   bool                 // stands in the table; the writer's own
 	ended bool // its row is not written yet
 	lost  bool // it has ended, and its span found no room
 }
@@ -104,6 +106,10 @@ func (r *Recorder) OnStart(ctx context.Context, s sdktrace.ReadWriteSpan) {
 	}
 	sc := s.SpanContext()
 	o := &openCall{call: c, trace: sc.TraceID(), start: s.StartTime(), attrs: c.StartAttributes()}
+	if c.Purpose != call.PurposeConnection {
+		series := c.Series()
+		o.series = &series
+	}
 	r.mu.Lock()
 	r.open[sc.SpanID()] = o
 	r.mu.Unlock()
@@ -138,23 +144,17 @@ func (r *Recorder) show(e ended) ended {
 	return e
 }
 
-// underWay are the calls whose spans have begun and not ended, as far as their
-// beginning told of them.
-func (r *Recorder) underWay() []*call.Call {
+// underWay are the series of the calls that have begun and not ended.
+func (r *Recorder) underWay() []*call.Series {
 	r.mu.Lock()
-	open := make([]*openCall, 0, len(r.open))
+	defer r.mu.Unlock()
+	all := make([]*call.Series, 0, len(r.open))
 	for _, o := range r.open {
-		if !o.ended {
-			open = append(open, o)
+		if !o.ended && o.series != nil {
+			all = append(all, o.series)
 		}
 	}
-	r.mu.Unlock()
-	calls := make([]*call.Call, 0, len(open))
-	for _, o := range open {
-		c, _ := call.FromAttributes(o.attrs, o.start) // none else is open
-		calls = append(calls, c)
-	}
-	return calls
+	return all
 }
 
 // enqueue finds room for a call; false when there was none even after a wait.
@@ -424,7 +424,7 @@ func (r *Recorder) inFlight(tx *sql.Tx, batch []ended) (settle func(), err error
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		for _, o := range kept {
-			o.kept = true
+			o.kept, o.attrs = true, nil // a stream may be open for minutes
 		}
 		for id := range over {
 			delete(r.open, id)

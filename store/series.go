@@ -55,11 +55,11 @@ type series struct {
 	events []metric.RecordOption
 }
 
-// of is the series of a call. answered says that an endpoint took it.
-func (l *seriesLabels) of(c *call.Call, answered bool) *series {
+// of is the series in which the calls of s are counted. answered says that an
+// endpoint took one.
+func (l *seriesLabels) of(s call.Series, answered bool) *series {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	s := c.Series()
 	s.Model = l.models.of(s.Model, answered)
 	s.Scenario = l.scenarios.of(s.Scenario, answered)
 	at := s.Upstream
