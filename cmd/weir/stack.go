@@ -16,6 +16,7 @@ import (
 
 	"weir/generator"
 	"weir/proxy"
+	"weir/proxy/client"
 	"weir/shaper"
 	"weir/store"
 	"weir/store/call"
@@ -114,7 +115,7 @@ func dbFlag(path string) string {
 	if path == "" {
 		return ""
 	}
-	return " --db " + path
+	return " --db " + client.Quoted(path)
 }
 
 // A collector that is down may hold up the end of a command for so long.
