@@ -62,7 +62,7 @@ func (x *exchange) failSend(err error) {
 	case isTimeout(err):
 		how, status, what = call.EndTimeout, http.StatusGatewayTimeout, "waited too long for"
 	default:
-		how, what = call.EndBroken, "got no answer from"
+		how, what, next = call.EndBroken, "got no answer from", "It took the request and broke off; its own log says why."
 	}
 	x.writeError(status, "upstream_error", fmt.Sprintf("weir %s the upstream %s (%s): %s. %s",
 		what, x.up.Name, x.up.URL.Host, call.Redact(cause(err).Error()), next))

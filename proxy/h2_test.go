@@ -187,6 +187,27 @@ func TestStreamThatHTTP2ResetsIsBrokenForTheClientToo(t *testing.T) {
 	}
 }
 
+// An upstream that takes a request is running: what it did is said, and not
+// where it may be.
+func TestHTTP2ResetBeforeTheAnswerIsNotTakenForAnUnreachableUpstream(t *testing.T) {
+	upstream, ca := handH2(t, func(c *h2Conn, id uint32, _ []byte) bool {
+		return c.WriteRSTStream(id, http2.ErrCodeInternal) == nil
+	})
+	s := startH2(t, upstream, ca)
+	resp, err := s.post(t, context.Background(), wire.Messages)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, _ := io.ReadAll(resp.Body)
+	resp.Body.Close()
+	if resp.StatusCode != 502 || !bytes.Contains(got, []byte("got no answer from")) || !bytes.Contains(got, []byte("It took the request and broke off")) || bytes.Contains(got, []byte("Is it running")) {
+		t.Errorf("status %d, %s", resp.StatusCode, got)
+	}
+	if c := s.call(t, 1); c.Outcome != call.Truncated {
+		t.Errorf("recorded %v", c)
+	}
+}
+
 func TestDeadH2ConnectionIsNotReused(t *testing.T) {
 	stream := answerOf(wire.Chat, wire.SSE)
 	frozen := make(chan struct{})

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"slices"
 	"sync"
 	"syscall"
 )
@@ -45,8 +46,10 @@ func plainError(err error) error {
 func takeSignals() <-chan os.Signal {
 	signals := make(chan os.Signal, 8)
 	taken := []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGQUIT}
-	if !signal.Ignored(syscall.SIGHUP) { // as nohup wants it
-		taken = append(taken, syscall.SIGHUP)
+	for _, s := range append(toldSignals, syscall.SIGHUP) {
+		if !signal.Ignored(s) { // as nohup wants it
+			taken = append(taken, s)
+		}
 	}
 	signal.Reset(taken...)
 	signal.Notify(signals, taken...)
@@ -67,7 +70,7 @@ func runChild(cmd *exec.Cmd, signals <-chan os.Signal) (code int, err error) {
 		for {
 			select {
 			case s := <-signals:
-				if fromKeyboard := s == os.Interrupt || s == syscall.SIGQUIT; fromKeyboard && shared {
+				if shared && slices.Contains(terminalSignals, s) {
 					continue
 				}
 				_ = cmd.Process.Signal(s) // one that has ended needs none

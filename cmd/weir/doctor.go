@@ -97,7 +97,7 @@ func (a *app) runDoctor(ctx context.Context, f doctorFlags) error {
 	if err != nil {
 		return err
 	}
-	past, err := a.recentCalls(ctx, f.db)
+	past, err := a.recentCalls(ctx, f.db, target == nil && f.db != "")
 	if err != nil {
 		return err
 	}

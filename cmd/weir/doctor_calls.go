@@ -48,12 +48,13 @@ type recent struct {
 	worked   map[lane]time.Time // when each lane did last
 }
 
-// recentCalls reads the last hour's calls.
-func (a *app) recentCalls(ctx context.Context, path string) (*recent, error) {
-	db, err := a.recorded(ctx, path)
+// recentCalls reads the last hour's calls. wanted says that there must be a
+// database, since there is little else to look at.
+func (a *app) recentCalls(ctx context.Context, path string, wanted bool) (*recent, error) {
+	db, err := a.recorded(ctx, path, wanted)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
-		return &recent{}, nil
+		return &recent{flag: path}, nil
 	case err != nil:
 		return nil, err
 	}
@@ -67,7 +68,7 @@ func (a *app) recentCalls(ctx context.Context, path string) (*recent, error) {
 func (r *recent) findings(works bool) []report.Finding {
 	switch {
 	case !r.recorded:
-		return []report.Finding{{Mark: report.Skipped, Cells: []string{"nothing was recorded yet"}}}
+		return []report.Finding{{Mark: report.Skipped, Cells: []string{"nothing was recorded yet" + r.where()}}}
 	case r.calls == 0:
 		return []report.Finding{{Mark: report.Skipped, Cells: []string{"none"}}}
 	case len(r.troubles) == 0:
@@ -101,8 +102,16 @@ func (r *recent) finding(t *trouble, works bool) report.Finding {
 	return f
 }
 
-// recorded opens the database if there is one.
-func (a *app) recorded(ctx context.Context, path string) (*store.DB, error) {
+// where names the database that the user named.
+func (r *recent) where() string {
+	if r.flag == "" {
+		return ""
+	}
+	return ": there is no " + r.flag
+}
+
+// recorded opens the database if there is one, or must be.
+func (a *app) recorded(ctx context.Context, path string, wanted bool) (*store.DB, error) {
 	where := path
 	var err error
 	if where == "" {
@@ -110,7 +119,7 @@ func (a *app) recorded(ctx context.Context, path string) (*store.DB, error) {
 			return nil, usage(err)
 		}
 	}
-	if _, err := os.Stat(where); errors.Is(err, os.ErrNotExist) && path == "" {
+	if _, err := os.Stat(where); errors.Is(err, os.ErrNotExist) && !wanted {
 		return nil, err
 	}
 	return a.openToRead(ctx, where)

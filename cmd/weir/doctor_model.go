@@ -58,7 +58,7 @@ func (v *visit) modelFinding() report.Finding {
 	case slices.Contains(v.models, v.f.model):
 		f.Cells[1] += fmt.Sprintf(", %s among them", v.f.model)
 	default:
-		f.Mark, f.What, f.Next = report.Odd, fmt.Sprintf("%q is not among them.", v.f.model), v.nearestModels()
+		f.Mark, f.What, f.Next = report.Odd, fmt.Sprintf("%q is not among them.", v.f.model), v.nearestModels(v.f.model)
 	}
 	return f
 }
@@ -66,15 +66,19 @@ func (v *visit) modelFinding() report.Finding {
 // mostNamed is how many models are offered in the place of an unknown one.
 const mostNamed = 5
 
-// nearestModels names those that are listed, the likeliest first.
-func (v *visit) nearestModels() string {
-	switch len(v.models) {
-	case 0:
+// nearestModels names those that are listed in the place of one that was
+// refused, the likeliest first.
+func (v *visit) nearestModels(refused string) string {
+	near := slices.DeleteFunc(slices.Clone(v.models), func(name string) bool { return name == refused })
+	switch {
+	case len(near) == 0 && len(v.models) > 0:
+		return "The endpoint lists it, and no other: its list is not of what it serves. Ask its operator, or name another with --model."
+	case len(near) == 0:
 		return "Name one that the endpoint has with --model."
-	case 1:
-		return "The only one is " + v.models[0] + "."
+	case len(near) == 1:
+		return "The only other one is " + near[0] + "."
 	}
-	asked := strings.ToLower(v.f.model)
+	asked := strings.ToLower(refused)
 	distance := func(name string) int {
 		name = strings.ToLower(name)
 		d := 2 * editDistance(asked, name)
@@ -83,7 +87,6 @@ func (v *visit) nearestModels() string {
 		}
 		return d
 	}
-	near := slices.Clone(v.models)
 	slices.SortStableFunc(near, func(a, b string) int { return cmp.Compare(distance(a), distance(b)) })
 	more := ""
 	if n := len(near) - mostNamed; n > 0 {

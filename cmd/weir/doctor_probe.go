@@ -51,6 +51,10 @@ func spoken(r *reply) bool {
 	return !isPage(r.body)
 }
 
+// dropped says whether the connection was closed on such a request, which says
+// nothing of what a whole one would get.
+func dropped(r *reply) bool { return r.call.Status == 0 && r.call.Outcome == call.Unreachable }
+
 // knock sends half a JSON object to an API: whatever speaks it refuses it,
 // which costs nothing.
 func (v *visit) knock(ctx context.Context, api wire.API) *reply {
@@ -84,6 +88,10 @@ func (v *visit) speaks(ctx context.Context) []report.Finding {
 			f.What, f.Next = r.call.Explain()
 		case spoken(r):
 			any = true
+		case dropped(r):
+			any = true
+			f.Mark, f.Cells[2] = report.Odd, "unclear"
+			f.What, f.Next = "The endpoint closed the connection on a request that no model can answer.", "See what a whole one gets: weir doctor without --dry-run."
 		default:
 			f.Mark, f.Cells[2] = report.Skipped, "not spoken at "+r.call.Path
 			if v.asked {
@@ -120,7 +128,7 @@ func (v *visit) probe(ctx context.Context) []report.Finding {
 	var found []report.Finding
 	for _, api := range v.apis() {
 		switch r := v.knock(ctx, api); {
-		case spoken(r):
+		case spoken(r), dropped(r):
 			there = append(there, api)
 		case v.asked:
 			found = append(found, report.Finding{Mark: report.Bad, Cells: []string{string(api), statusText(r.call.Status), "–", "–", "not spoken"},
@@ -261,7 +269,7 @@ func (v *visit) verdict(api wire.API, r probed) report.Finding {
 		f.Mark, f.Cells[4] = report.Odd, oddity(c)
 	}
 	if strings.Contains(f.What, "is not one that the endpoint has") && len(v.models) > 0 {
-		f.Next = v.nearestModels()
+		f.Next = v.nearestModels(c.Request.Model)
 	}
 	if c.Outcome == call.RateLimited {
 		for _, l := range call.Limits(r.header, time.Now()) {

@@ -176,6 +176,25 @@ func TestDoctorOnEndpoints(t *testing.T) {
 			m.Handle("/v1/chat/completions", h)
 			return m
 		}, "", nil, nil, 1, []string{"✗ all", "No model is known to ask for."}},
+		{"half a request is met with silence", sim.Config{Engine: slowly(), Models: models}, func(h http.Handler) http.Handler {
+			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				body, _ := io.ReadAll(r.Body)
+				if string(body) == "{" {
+					panic(http.ErrAbortHandler)
+				}
+				r.Body = io.NopCloser(bytes.NewReader(body))
+				h.ServeHTTP(w, r)
+			})
+		}, "", nil, []string{"--api", "chat"}, 0, []string{"✓ chat          200"}},
+		{"the one model that is listed is refused", sim.Config{Models: []string{"m-mini"}}, func(h http.Handler) http.Handler {
+			m := http.NewServeMux()
+			m.Handle("/", h)
+			m.HandleFunc("/v1/chat/completions", func(w http.ResponseWriter, _ *http.Request) {
+				w.WriteHeader(404)
+				io.WriteString(w, `{"error":{"message":"The model m-mini does not exist","type":"invalid_request_error","code":"model_not_found"}}`)
+			})
+			return m
+		}, "", nil, []string{"--api", "chat"}, 1, []string{"The endpoint lists it, and no other"}},
 		{"an API that must work and is not there", sim.Config{Engine: slowly(), Models: models}, func(h http.Handler) http.Handler {
 			m := http.NewServeMux()
 			m.Handle("/v1/chat/completions", h)

@@ -135,7 +135,8 @@ func askOnce(api string, leave bool) int {
 // until writes down signals, the first line of the file saying that it does.
 func until(name, file string) {
 	signals := make(chan os.Signal, 8)
-	names := map[os.Signal]string{syscall.SIGINT: "INT", syscall.SIGTERM: "TERM", syscall.SIGHUP: "HUP"}
+	names := map[os.Signal]string{syscall.SIGINT: "INT", syscall.SIGTERM: "TERM", syscall.SIGHUP: "HUP",
+		syscall.SIGUSR1: "USR1", syscall.SIGUSR2: "USR2", syscall.SIGWINCH: "WINCH"}
 	for s := range names {
 		signal.Notify(signals, s)
 	}

@@ -78,7 +78,8 @@ func (b *behind) ended(t *testing.T, saw string) {
 
 func TestSignalsToWeirAreTheCommands(t *testing.T) {
 	skipWhereIgnored(t)
-	for name, s := range map[string]syscall.Signal{"TERM": syscall.SIGTERM, "HUP": syscall.SIGHUP, "INT": syscall.SIGINT} {
+	for name, s := range map[string]syscall.Signal{"TERM": syscall.SIGTERM, "HUP": syscall.SIGHUP, "INT": syscall.SIGINT,
+		"USR1": syscall.SIGUSR1, "USR2": syscall.SIGUSR2, "WINCH": syscall.SIGWINCH} {
 		t.Run(name, func(t *testing.T) {
 			b := launch(t, name, nil)
 			if err := b.Process.Signal(s); err != nil {

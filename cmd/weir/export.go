@@ -131,7 +131,7 @@ func (a *app) exportFile(ctx context.Context, db *store.DB, selection store.Sele
 	if f.out != "" {
 		fmt.Fprintf(a.err, "%d calls in %s\n", n, f.out)
 		if f.format == "otel-json" {
-			fmt.Fprintf(a.err, "next: weir import %s --db other.db\n", shellWord(f.out))
+			fmt.Fprintf(a.err, "next: weir import %s --db other.db\n", shellWords(f.out))
 		}
 	}
 	return nil

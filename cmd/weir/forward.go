@@ -25,6 +25,21 @@ func forwardDoor(folder string, hosts []string, caFile string, way *url.URL) *pr
 	}
 }
 
+// measuredHosts are the hosts that --measure adds to the known providers', or
+// stand in their place where one is written =HOST; nil when none is given.
+func measuredHosts(given []string) []string {
+	var hosts []string
+	alone := false
+	for _, glob := range given {
+		host, only := strings.CutPrefix(glob, "=")
+		hosts, alone = append(hosts, host), alone || only
+	}
+	if len(hosts) == 0 || alone {
+		return hosts
+	}
+	return append(hosts, proxy.KnownHosts()...)
+}
+
 // caFolder is where weir's certificate authority is.
 func caFolder(env environment) (string, error) {
 	path, err := store.DefaultPath(env)

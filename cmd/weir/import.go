@@ -81,7 +81,7 @@ func (a *app) runImport(ctx context.Context, path, dbPath string) error {
 	}
 	switch {
 	case r.foreign > 0:
-		fmt.Fprintf(a.err, "next: weir report %s%s\n", shellWord("label:import="+name), flag)
+		fmt.Fprintf(a.err, "next: weir report %s%s\n", shellWords("label:import="+name), flag)
 	case stored+known > 0:
 		fmt.Fprintf(a.err, "next: weir report all%s\n", flag)
 	default:

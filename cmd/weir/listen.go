@@ -19,7 +19,11 @@ func listen(flag, addr string, allowRemote bool) (net.Listener, error) {
 	if !allowRemote && !loopback(host) {
 		return nil, usagef("--%s %s: others could reach it there; listen on 127.0.0.1, or say --allow-remote", flag, addr)
 	}
-	l, err := net.Listen("tcp", addr)
+	network := "tcp"
+	if ip := net.ParseIP(host); ip != nil && ip.To4() != nil {
+		network = "tcp4" // 0.0.0.0 alone would be IPv6's addresses too
+	}
+	l, err := net.Listen(network, addr)
 	switch {
 	case err == nil:
 		return l, nil

@@ -10,3 +10,8 @@ import "os"
 func ownedByUser(os.FileInfo) bool { return true }
 func alive(int) bool               { return false }
 func fromTerminal() bool           { return true }
+
+var (
+	toldSignals     []os.Signal
+	terminalSignals = []os.Signal{os.Interrupt}
+)

@@ -20,6 +20,13 @@ func alive(pid int) bool {
 	return err == nil || errors.Is(err, syscall.EPERM)
 }
 
+// toldSignals are those that mean what a program makes of them, terminalSignals
+// those that a terminal sends.
+var (
+	toldSignals     = []os.Signal{syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGWINCH}
+	terminalSignals = []os.Signal{os.Interrupt, syscall.SIGQUIT, syscall.SIGWINCH}
+)
+
 // fromTerminal says whether signals of the keyboard reach weir's child too: a
 // terminal sends them to all processes that it runs in its foreground.
 func fromTerminal() bool {

@@ -79,7 +79,7 @@ lognormal(500ms,2s) by its median and 99th percentile.
 	fl.StringVar(&f.scenario, "scenario", "", "scenario of requests that nothing names; weir tag switches it (default: untagged)")
 	fl.StringArrayVar(&f.keyEnvs, "key-env", nil, "variable that holds a key to send in the place of the clients' own; may be repeated, and calls are spread over them")
 	fl.BoolVar(&f.forward, "forward", true, "be a forward proxy too, for tools without a base URL: see weir ca")
-	fl.StringArrayVar(&f.measure, "measure", nil, "host whose calls are measured when weir is the forward proxy, as *.example.com; may be repeated (default: the known providers; the upstreams' own always are)")
+	fl.StringArrayVar(&f.measure, "measure", nil, "host whose calls are measured too when weir is the forward proxy, as *.example.com, beside the known providers and the upstreams' own; =HOST in the place of the known providers; may be repeated")
 	fl.StringVar(&f.caFile, "ca-file", "", "PEM certificates to trust for upstreams, beside the system's")
 	fl.StringVar(&f.upstreamProxy, "upstream-proxy", "", "proxy on the way to the upstreams; HTTPS_PROXY is not read")
 	fl.DurationVar(&f.grace, "grace", 30*time.Second, "how long streams under way may take to end after a first Ctrl-C")
@@ -131,7 +131,7 @@ func (f *proxyFlags) proxyUpstreams(env environment) ([]proxy.Upstream, error) {
 		all = append(all, up)
 	}
 	// A proxy that serves nobody finds what is wrong before anything is opened.
-	if _, err := (&proxy.Proxy{Upstreams: slices.Clone(all), Forward: &proxy.Forward{Hosts: f.measure}}).Handler(); err != nil {
+	if _, err := (&proxy.Proxy{Upstreams: slices.Clone(all), Forward: &proxy.Forward{Hosts: measuredHosts(f.measure)}}).Handler(); err != nil {
 		return nil, usage(err)
 	}
 	return all, nil
@@ -186,7 +186,7 @@ func (f *proxyFlags) forwardDoor(a *app) (*proxy.Forward, error) {
 		return nil, err
 	}
 	way, err := f.way()
-	return forwardDoor(folder, f.measure, f.caFile, way), err
+	return forwardDoor(folder, measuredHosts(f.measure), f.caFile, way), err
 }
 
 // clientToken reads what remote clients must send; empty when there is none.

@@ -53,9 +53,9 @@ func almostSelection(words string) error {
 // from is what the next command needs to play a file, or what a selection names.
 func (f *loadFlags) from(file string) string {
 	if isSelection(file) {
-		return shellWords(selectionWords(file)) + " --upstream URL" + dbFlag(f.db)
+		return shellWords(selectionWords(file)...) + " --upstream URL" + dbFlag(f.db)
 	}
-	return shellWord(file) + " --upstream URL"
+	return shellWords(file) + " --upstream URL"
 }
 
 // oneSource is the file that the arguments name, or the words of a selection.

@@ -98,7 +98,7 @@ func (a *app) runReport(ctx context.Context, words []string, f reportFlags) erro
 	r.Text(a.out, a.style(a.out))
 	next := r.Selection // what it is without words
 	if len(words) > 0 {
-		next = shellWords(words)
+		next = shellWords(words...)
 	}
 	fmt.Fprintf(a.err, "next: weir calls %s --slowest%s\n", next, dbFlag(f.db))
 	return nil

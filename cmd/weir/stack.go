@@ -114,7 +114,7 @@ func dbFlag(path string) string {
 	if path == "" {
 		return ""
 	}
-	return " --db " + shellWord(path)
+	return " --db " + shellWords(path)
 }
 
 // A collector that is down may hold up the end of a command for so long.

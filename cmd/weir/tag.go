@@ -60,7 +60,7 @@ func (a *app) runTag(ctx context.Context, args []string, f tagFlags) error {
 	}
 	fmt.Fprintf(a.out, "%s → %s\n", changed.Old, changed.New)
 	if !f.clear {
-		fmt.Fprintf(a.err, "next: weir report all %s%s\n", shellWord("scenario:"+changed.New), a.dbFlagOf(p.Database))
+		fmt.Fprintf(a.err, "next: weir report all %s%s\n", shellWords("scenario:"+changed.New), a.dbFlagOf(p.Database))
 	}
 	return nil
 }

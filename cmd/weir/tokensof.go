@@ -53,7 +53,7 @@ func (a *app) ratesOf(ctx context.Context, words string, f loadFlags) (map[strin
 		if missing == nil {
 			missing = errors.New("no call says of how many characters its prompt was, as first turns that weir load sent do to models whose tokenizer is not public, and what usage its endpoint reported")
 		}
-		return nil, usage(&hinted{fmt.Errorf("--tokens-of %s: %w", selection, missing), "weir calls " + shellWords(selectionWords(words)) + dbFlag(f.db)})
+		return nil, usage(&hinted{fmt.Errorf("--tokens-of %s: %w", selection, missing), "weir calls " + shellWords(selectionWords(words)...) + dbFlag(f.db)})
 	}
 	return rates, nil
 }

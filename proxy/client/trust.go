@@ -1,10 +1,13 @@
 package client
 
+import "strings"
+
 // Trust gives what to set so that each client uses a proxy and trusts its
 // certificate authority. caFile holds the authority's certificate alone, bundle
 // the system's beside it: some clients take a file in the place of what they
 // trust, others in addition.
 func Trust(proxyURL, caFile, bundle string) []Lines {
+	caFile, bundle = Quoted(caFile), Quoted(bundle)
 	through := "HTTPS_PROXY=" + proxyURL + " NO_PROXY=127.0.0.1,localhost "
 	return []Lines{
 		{"Claude Code, opencode, Gemini CLI", []string{through + "NODE_EXTRA_CA_CERTS=" + caFile + " claude"}},
@@ -18,10 +21,23 @@ func Trust(proxyURL, caFile, bundle string) []Lines {
 
 // Install gives the commands that have a whole system trust an authority.
 func Install(caFile string) []Lines {
+	windows := `"` + caFile + `"`
+	caFile = Quoted(caFile)
 	return []Lines{
 		{"Debian, Ubuntu", []string{"sudo cp " + caFile + " /usr/local/share/ca-certificates/weir.crt && sudo update-ca-certificates"}},
 		{"Fedora, RHEL", []string{"sudo trust anchor " + caFile}},
 		{"macOS", []string{"sudo security add-trusted-cert -d -r trustRoot -k /Library/Keychains/System.keychain " + caFile}},
-		{"Windows", []string{"certutil -addstore -user Root " + caFile}},
+		{"Windows", []string{"certutil -addstore -user Root " + windows}},
 	}
+}
+
+// Quoted is a word as a shell takes it whole: as it is, or within quotes.
+func Quoted(word string) string {
+	plain := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r > 0x7f || strings.ContainsRune("/._-+:@%,=", r)
+	}
+	if word != "" && strings.TrimLeftFunc(word, plain) == "" {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }

@@ -14,6 +14,9 @@ import (
 	"weir/store/call"
 )
 
+// automatic is how a scenario was found that is a class of weir's own.
+const automatic = "automatic"
+
 // BillSchema names the version of the JSON that a Bill becomes.
 const BillSchema = "weir.bill/1"
 
@@ -39,6 +42,7 @@ type Bill struct {
 	Database  string   `json:"database"`
 	Exit      int      `json:"exit_code"`
 	Scenarios []string `json:"scenarios"` // in the order of their names
+	Automatic []string `json:"automatic"` // those of them that nobody named: classes of weir's own
 
 	// Wall is how long the command ran. The others are its parts and add up to
 	// it: each moment belongs to the first of them that holds for any call.
@@ -88,7 +92,8 @@ type biller struct {
 	bill                             *Bill
 	group                            group
 	cacheRead, cacheWrite, reasoning mean
-	scenarios, sessions              map[string]bool
+	scenarios                        map[string]bool // whether somebody named it
+	sessions                         map[string]bool
 	turns                            map[turnKey]bool
 	purposes                         mean // calls in the main line, of those that say what they are for
 	moments                          moments
@@ -104,7 +109,7 @@ type turnKey struct {
 func BillFor(e Errand, calls iter.Seq2[*call.Call, error]) (*Bill, error) {
 	b := &Bill{
 		Schema: BillSchema, Run: e.Run, Command: e.Command, Database: e.Database, Exit: e.Exit,
-		Scenarios: []string{}, Failures: map[string]int{},
+		Scenarios: []string{}, Automatic: []string{}, Failures: map[string]int{},
 		Lost: e.Lost, Partial: !e.Lost.Known || e.Lost.V > 0, Gone: e.Gone,
 	}
 	t := biller{bill: b, scenarios: map[string]bool{}, sessions: map[string]bool{}, turns: map[turnKey]bool{}}
@@ -140,7 +145,7 @@ func (t *biller) add(c *call.Call) {
 		b.Failures[failed]++
 	}
 	if c.Scenario != "" {
-		t.scenarios[c.Scenario] = true
+		t.scenarios[c.Scenario] = t.scenarios[c.Scenario] || c.ScenarioFrom != automatic
 	}
 	if c.Session != "" {
 		t.sessions[c.Session] = true
@@ -175,7 +180,12 @@ func (t *biller) close(e Errand) {
 	b.TTFTFelt, b.TPOT = row.TTFTFelt, row.TPOT
 	b.Input, b.Output, b.CacheReadShare, b.Sources = row.Tokens.Input, row.Tokens.Output, row.Tokens.CacheReadShare, row.Tokens.Sources
 	b.CacheRead, b.CacheWrite, b.Reasoning = t.cacheRead.total(), t.cacheWrite.total(), t.reasoning.total()
-	b.Scenarios = append(b.Scenarios, slices.Sorted(maps.Keys(t.scenarios))...)
+	for _, name := range slices.Sorted(maps.Keys(t.scenarios)) {
+		b.Scenarios = append(b.Scenarios, name)
+		if !t.scenarios[name] {
+			b.Automatic = append(b.Automatic, name)
+		}
+	}
 	b.Sessions, b.Turns = some(len(t.sessions)), some(len(t.turns))
 	if p := t.purposes; p.n > 0 {
 		b.Main, b.Side = N(float64(p.sum)), N(float64(p.n-p.sum))
@@ -204,7 +214,7 @@ func (b *Bill) JSON(w io.Writer) error {
 func (b *Bill) Text(w io.Writer, s Style) {
 	head := []string{plain(b.Command) + " ran " + lasted(b.Wall), fmt.Sprint("exit ", b.Exit)}
 	if len(b.Scenarios) > 0 {
-		head = append(head, "scenario "+plain(strings.Join(b.Scenarios, ", ")))
+		head = append(head, "scenario "+b.scenariosText())
 	}
 	fmt.Fprintln(w, "weir: "+strings.Join(append(head, "run "+b.Run), ", "))
 	if b.Partial {
@@ -251,6 +261,18 @@ func (b *Bill) partialText() string {
 		return "the weir at " + b.Gone + " ended before the command did: what came later is in no figure"
 	}
 	return "how many calls could not be recorded is not known: all figures are of those that were"
+}
+
+// scenariosText marks those that nobody named.
+func (b *Bill) scenariosText() string {
+	var all []string
+	for _, name := range b.Scenarios {
+		if slices.Contains(b.Automatic, name) {
+			name += " (" + automatic + ")"
+		}
+		all = append(all, plain(name))
+	}
+	return strings.Join(all, ", ")
 }
 
 func (b *Bill) callsText() string {

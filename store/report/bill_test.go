@@ -115,6 +115,24 @@ func TestABillWithoutCallsIsItsHeadAlone(t *testing.T) {
 	}
 }
 
+func TestScenariosThatNobodyNamedAreMarked(t *testing.T) {
+	guessed, both, named := seen("multi_turn_agent", 100), seen("short_chat", 100), seen("short_chat", 100)
+	guessed.ScenarioFrom, both.ScenarioFrom, named.ScenarioFrom = "automatic", "automatic", "header"
+	b, err := BillFor(errand(), each(guessed, both, named))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"multi_turn_agent"}, b.Automatic); diff != "" {
+		t.Error(diff)
+	}
+	if got, want := b.scenariosText(), "multi_turn_agent (automatic), short_chat"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	if got := scenarioText(guessed) + scenarioText(named); got != "multi_turn_agent (auto)short_chat" {
+		t.Errorf("in a list: %s", got)
+	}
+}
+
 func TestABillSaysOfWhatItIsNot(t *testing.T) {
 	for _, row := range []struct {
 		lost Num

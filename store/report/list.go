@@ -20,7 +20,7 @@ func listCells(c *call.Call) []string {
 	if c.Arrived.Reached() {
 		started = c.Arrived.Time().Local().Format("01-02 15:04:05.000")
 	}
-	return []string{SpanText(c), started, string(c.Side), named(c.Scenario), modelText(c), outcomeText(c), statusText(c.Outcome, c.Status),
+	return []string{SpanText(c), started, string(c.Side), scenarioText(c), modelText(c), outcomeText(c), statusText(c.Outcome, c.Status),
 		duration(felt, ok), duration(tpot, tpotOK), known(c.Usage.Input.N, c.Usage.Input.Known),
 		known(c.Usage.Output.N, c.Usage.Output.Known), duration(total, done)}
 }
@@ -147,4 +147,12 @@ func ListLine(w io.Writer, c *call.Call, s Style) {
 		parts = append(parts, s.paint(yellow, impairedMark))
 	}
 	fmt.Fprintln(w, strings.TrimRight(strings.Join(parts, "  "), " "))
+}
+
+// scenarioText marks a class that nobody named.
+func scenarioText(c *call.Call) string {
+	if c.ScenarioFrom == automatic {
+		return named(c.Scenario) + " (auto)"
+	}
+	return named(c.Scenario)
 }
