@@ -103,7 +103,7 @@ func (x *exchange) record() {
 	}
 	x.c.End(x.span)
 	if ctx := trace.ContextWithSpan(context.Background(), x.span); x.p.Log.Enabled(ctx, slog.LevelDebug) {
-		x.p.Log.DebugContext(ctx, "a call ended", "scenario", x.c.Scenario, "model", x.c.Request.Model, "upstream", x.c.Upstream,
+		x.p.Log.DebugContext(ctx, "a call ended", "scenario", x.c.Scenario, "model", call.Shorten(x.c.Request.Model, 256), "upstream", x.c.Upstream,
 			"outcome", x.c.Outcome, "status", x.c.Status, "call", x.c.String())
 	}
 }

@@ -187,7 +187,7 @@ func (e *endpoint) explain(err error) error {
 	}
 	text = tidy(text)
 	switch whole := err.Error(); {
-	case strings.Contains(whole, "malformed HTTP response"):
+	case strings.Contains(whole, "malformed HTTP response"), strings.Contains(whole, "readLoopPeekFail"): // as gRPC's greeting is read
 		text = "it does not speak HTTP; for gRPC set OTEL_EXPORTER_OTLP_PROTOCOL=grpc (" + text + ")"
 	case strings.Contains(whole, "looked like an HTTP/1.1 header"):
 		text = "it does not speak gRPC; for HTTP set OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf (" + text + ")"

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"net/http/httptest"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -86,6 +87,10 @@ func TestASpanThatIsRefusedForGoodIsPassedOver(t *testing.T) {
 			c := &collector{ill: true, answer: answer}
 			url, _ := listenOn(t, c, "127.0.0.1:0")
 			db, tr, stop := tracing(t, filepath.Join(t.TempDir(), "weir.db"), setEnv(t, url))
+			m, err := tr.NewMetrics(t.Context(), MetricsOptions{Scraped: true})
+			if err != nil {
+				t.Fatal(err)
+			}
 			for i := range 100 {
 				one := example(i)
 				if i == 17 {
@@ -97,7 +102,12 @@ func TestASpanThatIsRefusedForGoodIsPassedOver(t *testing.T) {
 			c.mu.Lock()
 			c.ill = false
 			c.mu.Unlock()
-			await(t, "the others to come", func() bool { return len(c.ids()) == 99 })
+			await(t, "the others to come", func() bool { return len(c.ids()) == 99 && tr.Outbox.Rejected() == 1 })
+			w := httptest.NewRecorder()
+			m.Handler().ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
+			if !strings.Contains(w.Body.String(), "\nweir_otlp_spans_rejected_total 1\n") {
+				t.Error("the metrics do not tell of the rejected span")
+			}
 			stop()
 			for id, n := range c.ids() {
 				if n != 1 {

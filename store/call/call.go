@@ -297,7 +297,7 @@ func (c *Call) String() string {
 	}
 	for _, s := range []string{string(c.Side), c.Scenario, string(c.Operation), c.Request.Model, string(c.Outcome)} {
 		if s != "" {
-			word("%s", s)
+			word("%s", fittingName(s))
 		}
 	}
 	if c.Status != 0 {
@@ -313,7 +313,7 @@ func (c *Call) String() string {
 		word("tokens %s", number(u.Input)+"→"+number(u.Output))
 	}
 	if c.ErrorMessage != "" {
-		word("%q", c.ErrorMessage)
+		word("%q", Shorten(c.ErrorMessage, messageLimit))
 	}
 	return b.String()
 }

@@ -67,6 +67,9 @@ func TestACallsAttributesAreBounded(t *testing.T) {
 		c.Labels[fmt.Sprintf("label-%d", i)] = strings.Repeat("v", 1000)
 	}
 	total := len(c.SpanName())
+	if line := c.String(); len(line) > 2*messageLimit {
+		t.Errorf("the call prints in %d bytes", len(line))
+	}
 	for _, kv := range c.Attributes() {
 		size, texts := len(kv.Key), append(kv.Value.AsStringSlice(), kv.Value.AsString())
 		for _, s := range texts {
