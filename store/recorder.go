@@ -60,8 +60,8 @@ type openCall struct {
 	series *call.Series
 	attrs  []attribute.KeyValue // nil once they stand in the table; the writer's own
 	kept   bool                 // stands in the table; the writer's own
-	ended bool // its row is not written yet
-	lost  bool // it has ended, and its span found no room
+	ended  bool                 // its row is not written yet
+	lost   bool                 // it has ended, and its span found no room
 }
 
 // ended is a call that waits to be written.
