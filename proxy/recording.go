@@ -8,6 +8,8 @@ import (
 
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
+
+	"weir/store/call"
 )
 
 // recording makes the calls' spans beside the streams, those of some
