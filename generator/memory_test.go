@@ -31,7 +31,7 @@ func heapHeld() uint64 {
 func TestAnOutlookHoldsNoMoreOfALongTrace(t *testing.T) {
 	const keys, sessions = 2500, 8 * mostValues / 4
 	f := &foresight{Outlook: &Outlook{}, plan: &Plan{Trace: &loadmodel.Trace{}, Model: &loadmodel.Model{}},
-		scenarios: map[string]*gathered{}, unpriced: map[string]int{}, models: map[string]bool{}}
+		scenarios: map[string]*gathered{}, unpriced: map[string]int{}, counters: map[string]int{}, models: map[string]bool{}}
 	f.cache.blocks.most, f.begun.most = keys, keys
 	f.scenario("t").written = mostSamples // none is to be written
 	var after, atEnd uint64

@@ -1,6 +1,7 @@
 package generator
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strconv"
@@ -27,8 +28,9 @@ type Outlook struct {
 	HeldAtLeast   bool  // there was more to be held than is remembered
 	Unlimited     int   // requests that set no limit to their answers, which Output leaves out
 
-	Tokenizer string
-	Estimated bool // the model's own tokenizer is not public
+	Unrecorded bool // the trace does not say what its prompts share, so that Held is unknown, not 0
+
+	Tokenizers []TokenizerShare // of all models that may be asked for, whichever were drawn; in the order of their names
 
 	PeakRate float64 // request starts in the busiest second
 	Every    time.Duration
@@ -45,6 +47,19 @@ type Outlook struct {
 	Warnings  []Warning
 
 	Problem error // why the plan ends early, which only a file's can; nil else
+}
+
+// TokenizerShare is the part of a plan that one tokenizer counted.
+type TokenizerShare struct {
+	Name      string // an encoding, or characters and what they were learned from
+	Estimated bool   // it counts for a model whose own is not public
+	Input     int64  // tokens of prompts; 0 where no request was drawn for it
+}
+
+// Estimated says whether any part of the plan was counted by another tokenizer
+// than its model's own.
+func (o *Outlook) Estimated() bool {
+	return slices.ContainsFunc(o.Tokenizers, func(t TokenizerShare) bool { return t.Estimated })
 }
 
 // Moment is what happens in a stretch of the plan's time.
@@ -88,7 +103,10 @@ type Foreseen struct {
 func Foresee(ctx context.Context, p *Plan, options OutlookOptions) *Outlook {
 	f := &foresight{
 		Outlook: &Outlook{Seed: p.Seed, Length: p.Length(), Latency: options.Latency}, plan: p, prices: options.Prices,
-		scenarios: map[string]*gathered{}, flight: flight{latency: options.Latency}, unpriced: map[string]int{}, models: map[string]bool{},
+		scenarios: map[string]*gathered{}, flight: flight{latency: options.Latency}, unpriced: map[string]int{}, counters: map[string]int{}, models: map[string]bool{},
+	}
+	for _, d := range p.dialects() {
+		f.tokenizer(d.model)
 	}
 	f.flight.steady.from, f.flight.steady.to = p.rampEnd(), f.Length
 	for _, name := range p.scenarios() {
@@ -129,6 +147,7 @@ type foresight struct {
 	scenarios map[string]*gathered
 	order     []string
 	models    map[string]bool // that are asked
+	counters  map[string]int  // by model: which of Tokenizers
 	cache     prefixes
 	flight    flight
 	begun     beginnings
@@ -153,6 +172,21 @@ func (f *foresight) scenario(name string) *gathered {
 		f.order = append(f.order, name)
 	}
 	return g
+}
+
+// tokenizer is the share of the one that counts for a model.
+func (f *foresight) tokenizer(model string) *TokenizerShare {
+	i, known := f.counters[model]
+	if !known {
+		tok, public := f.plan.counter(model)
+		t := TokenizerShare{Name: tok.Name(), Estimated: !public}
+		i = slices.IndexFunc(f.Tokenizers, func(have TokenizerShare) bool { return have.Name == t.Name && have.Estimated == t.Estimated })
+		if i < 0 {
+			i, f.Tokenizers = len(f.Tokenizers), append(f.Tokenizers, t)
+		}
+		f.counters[model] = i
+	}
+	return &f.Tokenizers[i]
 }
 
 // goesOn says whether a session is one that has begun, in a scenario or (with
@@ -189,10 +223,6 @@ func (f *foresight) add(s *Session) {
 		f.flight.steady.add(s.Due)
 	}
 	f.Requests += len(s.Turns)
-	if f.Tokenizer == "" {
-		tok, public := f.plan.counter(s.Model)
-		f.Tokenizer, f.Estimated = tok.Name(), !public
-	}
 	f.flight.add(s)
 	g := &gathered{}
 	if !s.WarmUp {
@@ -207,6 +237,7 @@ func (f *foresight) add(s *Session) {
 	for i, t := range s.Turns {
 		held := f.cache.held(s, i)
 		f.Input += int64(t.Input)
+		f.tokenizer(s.Model).Input += int64(t.Input)
 		f.Output += int64(t.Output)
 		f.Held += int64(held)
 		f.Cost.add(price, t, held)
@@ -269,6 +300,10 @@ func (g *gathered) begin(s *Session, before int, goesOn bool) {
 // close works out what needs all sessions.
 func (f *foresight) close() {
 	f.flight.close(f.Outlook)
+	slices.SortFunc(f.Tokenizers, func(a, b TokenizerShare) int {
+		return cmp.Or(strings.Compare(a.Name, b.Name), b2i(a.Estimated)-b2i(b.Estimated))
+	})
+	f.Unrecorded = f.plan.Trace != nil && f.plan.Trace.BlockTokens == 0 && f.Held == 0
 	f.HeldAtLeast, f.SessionsAtMost = f.cache.forgot(), f.begun.forgot
 	if f.plan.Trace != nil {
 		survey, _ := f.plan.Trace.Survey() // an error is the Problem

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"io"
 	"math"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -26,6 +28,7 @@ type (
 		Held      *float64       `json:"prefix_reuse_share"`
 		AtLeast   bool           `json:"prefix_reuse_at_least"`
 		Tokenizer *string        `json:"tokenizer"`
+		Counted   []countedJSON  `json:"tokenizers"`
 		Estimated bool           `json:"tokenizer_estimated"`
 		Cost      costJSON       `json:"cost"`
 		InFlight  *inFlightJSON  `json:"in_flight"`
@@ -33,6 +36,11 @@ type (
 		Moments   []momentJSON   `json:"moments"`
 		Scenarios []scenarioJSON `json:"scenarios"`
 		Warnings  []warningJSON  `json:"warnings"`
+	}
+	countedJSON struct {
+		Name      string `json:"tokenizer"`
+		Estimated bool   `json:"tokenizer_estimated"`
+		Input     int64  `json:"input_tokens"`
 	}
 	costJSON struct {
 		Priced   int      `json:"priced_requests"`
@@ -87,11 +95,18 @@ type (
 func (o *Outlook) JSON(w io.Writer) error {
 	j := outlookJSON{
 		Schema: PlanSchema, Seed: o.Seed, Length: seconds(o.Length), Sessions: o.Sessions, AtMost: o.SessionsAtMost, Requests: o.Requests, WarmUp: o.WarmUp,
-		PeakRate: o.PeakRate, Input: o.Input, Output: o.Output, Unlimited: o.Unlimited, Held: part(o.Held, o.Input), AtLeast: o.HeldAtLeast, Estimated: o.Estimated,
-		Cost: o.Cost.json(), Every: seconds(o.Every), Moments: []momentJSON{}, Scenarios: []scenarioJSON{}, Warnings: []warningJSON{},
+		PeakRate: o.PeakRate, Input: o.Input, Output: o.Output, Unlimited: o.Unlimited, Held: o.heldShare(o.Held, o.Input), AtLeast: o.HeldAtLeast, Estimated: o.Estimated(), Counted: []countedJSON{},
+		Cost: o.costJSON(&o.Cost), Every: seconds(o.Every), Moments: []momentJSON{}, Scenarios: []scenarioJSON{}, Warnings: []warningJSON{},
 	}
-	if o.Tokenizer != "" {
-		j.Tokenizer = &o.Tokenizer
+	var names []string
+	for _, t := range o.Tokenizers {
+		j.Counted = append(j.Counted, countedJSON{t.Name, t.Estimated, t.Input})
+		if !slices.Contains(names, t.Name) {
+			names = append(names, t.Name)
+		}
+	}
+	if all := strings.Join(names, ", "); all != "" {
+		j.Tokenizer = &all
 	}
 	if o.Latency.Known {
 		ms := func(d time.Duration) float64 { return digits(float64(d) / 1e6) }
@@ -107,7 +122,7 @@ func (o *Outlook) JSON(w io.Writer) error {
 	for _, s := range o.Scenarios {
 		j.Scenarios = append(j.Scenarios, scenarioJSON{
 			s.Scenario, s.API, s.Model, s.Sessions, s.Requests, digits(s.Share), s.Input.json(), s.Output.json(), s.Turns.json(),
-			s.InputTokens, s.OutputTokens, part(s.HeldTokens, s.InputTokens), s.Cost.json(),
+			s.InputTokens, s.OutputTokens, o.heldShare(s.HeldTokens, s.InputTokens), o.costJSON(&s.Cost),
 		})
 	}
 	for _, n := range o.Warnings {
@@ -123,12 +138,20 @@ func (o *Outlook) JSON(w io.Writer) error {
 	return enc.Encode(j)
 }
 
-func (c *Cost) json() costJSON {
+// heldShare is what a perfect prefix cache would hold; nil where it is not known.
+func (o *Outlook) heldShare(held, of int64) *float64 {
+	if o.Unrecorded {
+		return nil
+	}
+	return part(held, of)
+}
+
+func (o *Outlook) costJSON(c *Cost) costJSON {
 	j := costJSON{Priced: c.Priced}
 	if c.Priced > 0 {
 		j.Uncached = some(c.Uncached)
 	}
-	if c.HeldKnown() {
+	if c.HeldKnown() && !o.Unrecorded {
 		j.Held = some(c.Held)
 	}
 	return j

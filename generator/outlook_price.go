@@ -39,6 +39,9 @@ func ParsePrice(text string) (Price, error) {
 	return p, nil
 }
 
+// dearCache says whether a token from a cache costs more than one that is read.
+func (p *Price) dearCache() bool { return p.HasCached && p.Cached > p.Input }
+
 // priceOf finds a model's price; nil when none is given.
 func priceOf(prices []Price, model string) *Price {
 	var any *Price
@@ -63,6 +66,10 @@ type Cost struct {
 	// tokens.
 	Held    float64
 	noCache int // requests whose price has none
+
+	// DearCache says that a price has more for cached tokens than for others, so
+	// that Uncached is not the most that the requests could cost.
+	DearCache bool
 }
 
 // HeldKnown says whether Held is.
@@ -75,6 +82,7 @@ func (c *Cost) add(p *Price, t Turn, held int) {
 	c.Priced++
 	in, out := p.Input*float64(t.Input)/1e6, p.Output*float64(t.Output)/1e6
 	c.Uncached += in + out
+	c.DearCache = c.DearCache || p.dearCache()
 	if !p.HasCached {
 		c.noCache++
 	}

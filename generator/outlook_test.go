@@ -32,7 +32,7 @@ func foresee(t testing.TB, p *Plan, o OutlookOptions) *Outlook {
 func TestOutlookOfTheQuickstart(t *testing.T) {
 	m := quickstart(t)
 	o := foresee(t, &Plan{Model: m, Seed: 1}, OutlookOptions{})
-	if o.Requests < 4500 || o.Requests > 6000 || o.Sessions >= o.Requests || o.Tokenizer != "o200k_base" || !o.Estimated {
+	if o.Requests < 4500 || o.Requests > 6000 || o.Sessions >= o.Requests || len(o.Tokenizers) != 1 || o.Tokenizers[0].Name != "o200k_base" || !o.Estimated() {
 		t.Errorf("%+v", o)
 	}
 	starts := 0

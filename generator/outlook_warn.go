@@ -119,6 +119,11 @@ func (f *foresight) warn() {
 		}
 	}
 	f.warnUnusedPrices()
+	for _, p := range f.prices {
+		if p.dearCache() {
+			f.note("dear_cache", "", p.Cached, p.Input, "the price of %q has $%g a million cached tokens, more than $%g for others: want MODEL=INPUT,OUTPUT,CACHED", p.Model, p.Cached, p.Input)
+		}
+	}
 	if f.Unlimited > 0 {
 		f.note("no_output_limit", "", float64(f.Unlimited), 0, "%s no max_tokens: what may be generated is in no sum", count(f.Unlimited, "request sets", "requests set"))
 	}
@@ -167,6 +172,8 @@ func (f *foresight) warnBiases() {
 		switch {
 		case f.HeldAtLeast:
 			carry = fmt.Sprintf("at least %.0f%% of requests carry history", 100*v)
+		case v == 0 && f.Unrecorded:
+			carry = "the trace does not record which requests carry history, and as they are sent none does"
 		case v > 0:
 			carry = wholePercent(v) + " of requests carry history"
 		}

@@ -59,8 +59,8 @@ func (a *app) runDemo(ctx context.Context, f demoFlags, given func(string) bool)
 	if f.length < shortestRun {
 		return usagef("--for %s: want %s or more, as 20s", f.length, shortestRun)
 	}
-	if given("qps") && !positive(f.qps) {
-		return usagef("--qps %g: want a rate above 0", f.qps)
+	if given("qps") && !sendable(f.qps) {
+		return unsendable(f.qps)
 	}
 	m, err := loadmodel.Decode("load_model.json", quickstart.LoadModel)
 	if err != nil {

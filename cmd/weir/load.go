@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"math/rand/v2"
 	"net/url"
@@ -18,6 +19,7 @@ import (
 	"weir/generator/loadmodel"
 	"weir/proxy"
 	"weir/proxy/wire"
+	"weir/store/report"
 )
 
 // loadFlags are the flags of weir load.
@@ -135,7 +137,9 @@ func (a *app) runLoad(ctx context.Context, file string, f loadFlags, given func(
 		if err != nil {
 			return err
 		}
-		outlookText(a.out, o, a.style(a.out))
+		if err := a.print(a.out, func(w io.Writer, s report.Style) { outlookText(w, o, s) }); err != nil {
+			return err
+		}
 		fmt.Fprintf(a.err, "next: weir load %s\n", f.from(file))
 		return nil
 	}
@@ -226,6 +230,13 @@ func serveInside(p *proxy.Proxy) (base string, stop func(), err error) {
 	return "http://" + l.Addr().String(), stop, nil
 }
 
+// sendable says whether --qps is a rate that a load model may have, too.
+func sendable(qps float64) bool { return positive(qps) && qps <= loadmodel.MostQPS }
+
+func unsendable(qps float64) error {
+	return usagef("--qps %g: want a rate above 0, at most %d", qps, loadmodel.MostQPS)
+}
+
 // positive says whether f is a number above 0, which NaN and Inf are not.
 func positive(f float64) bool { return f > 0 && !math.IsInf(f, 0) }
 
@@ -240,8 +251,8 @@ func (a *app) readPlan(ctx context.Context, file string, f loadFlags, given func
 	switch {
 	case given("for") && f.length < shortestRun:
 		return nil, usagef("--for %s: want %s or more, as 30s or 5m", f.length, shortestRun)
-	case given("qps") && !positive(f.qps):
-		return nil, usagef("--qps %g: want a rate above 0", f.qps)
+	case given("qps") && !sendable(f.qps):
+		return nil, unsendable(f.qps)
 	case given("max-in-flight") && f.maxInFlight < 0, f.limit < 0, given("timeout") && f.timeout < 0:
 		return nil, usagef("--max-in-flight, --limit and --timeout: want 0 or more")
 	case given("speed") && !positive(f.speed):

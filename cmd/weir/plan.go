@@ -13,6 +13,7 @@ import (
 	"weir/generator"
 	"weir/generator/loadmodel"
 	"weir/proxy/wire"
+	"weir/store/report"
 )
 
 // planFlags are the flags of weir plan beside those that it has from weir load.
@@ -107,7 +108,9 @@ func (a *app) runPlan(ctx context.Context, file string, f planFlags, given func(
 	default:
 		next = f.dataset
 	}
-	outlookText(out, o, a.style(out))
+	if err := a.print(out, func(w io.Writer, s report.Style) { outlookText(w, o, s) }); err != nil {
+		return err
+	}
 	fmt.Fprintf(a.err, "next: weir load %s\n", f.from(next))
 	return nil
 }

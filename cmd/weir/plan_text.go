@@ -29,22 +29,27 @@ func outlookText(w io.Writer, o *generator.Outlook, style report.Style) {
 	if o.WarmUp > 0 {
 		say("%d of them warm-up, left out of the table", o.WarmUp)
 	}
-	estimated := ""
-	if o.Estimated {
-		estimated = ", as an estimate: the model's own is not public"
-	}
 	held := ""
-	if o.Input > 0 {
+	if o.Unrecorded {
+		held = " (what they share the trace does not record, so weir lets them share nothing)"
+	} else if o.Input > 0 {
 		held = fmt.Sprintf(" (%s%s of them a perfect prefix cache would hold)", bound("at least ", o.HeldAtLeast), portion(o.Held, o.Input))
 	}
-	say("%s prompt tokens%s, at most %s answer tokens; counted by %s%s", thousands(o.Input), held, thousands(o.Output),
-		cmp.Or(o.Tokenizer, "no tokenizer"), estimated)
+	say("%s prompt tokens%s, %s; counted by %s", thousands(o.Input), held, answerTokens(o), tokenizers(o))
 	if o.Cost.Priced > 0 {
 		cached := ""
 		if o.Cost.HeldKnown() && o.Held > 0 {
 			cached = fmt.Sprintf("; %s%s if a perfect prefix cache held what it could", bound("at most ", o.HeldAtLeast), dollars(o.Cost.Held))
 		}
-		say("cost at most %s%s", dollars(o.Cost.Uncached), cached)
+		switch {
+		case o.Cost.DearCache:
+			cached = strings.Replace(cached, "at most", "at least", 1)
+			say("cost %s if no prompt token is read from a cache%s%s", dollars(o.Cost.Uncached), cached, withoutUnlimited(o))
+		case o.Unlimited > 0:
+			say("cost %s%s%s", dollars(o.Cost.Uncached), cached, withoutUnlimited(o))
+		default:
+			say("cost at most %s%s", dollars(o.Cost.Uncached), cached)
+		}
 	}
 	fmt.Fprintln(w)
 	outlookChart(w, o, style)
@@ -59,6 +64,41 @@ func outlookText(w io.Writer, o *generator.Outlook, style report.Style) {
 		}
 		report.Paragraph(w, style.Symbol(report.Odd)+" ", where+n.Text, 2, style)
 	}
+}
+
+// answerTokens says how many there are at most, where that has a limit.
+func answerTokens(o *generator.Outlook) string {
+	switch o.Unlimited {
+	case 0:
+		return "at most " + thousands(o.Output) + " answer tokens"
+	case o.Requests:
+		return "no limit to the answers"
+	}
+	return fmt.Sprintf("at most %s answer tokens of %s, and no limit to the answers of %d", thousands(o.Output), counted(o.Requests-o.Unlimited, "request"), o.Unlimited)
+}
+
+func withoutUnlimited(o *generator.Outlook) string {
+	if o.Unlimited == 0 {
+		return ""
+	}
+	return "; what answers without a limit cost is not in it"
+}
+
+// tokenizers names those that counted, each with its part where there are
+// several.
+func tokenizers(o *generator.Outlook) string {
+	var all []string
+	for _, t := range o.Tokenizers {
+		name := t.Name
+		if len(o.Tokenizers) > 1 {
+			name += " (" + portion(t.Input, o.Input) + ")"
+		}
+		if t.Estimated {
+			name += ", as an estimate: the model's own is not public"
+		}
+		all = append(all, name)
+	}
+	return cmp.Or(strings.Join(all, "; "), "no tokenizer")
 }
 
 // sentence writes text that hangs by two columns where it is wrapped.
@@ -168,7 +208,12 @@ func outlookTable(w io.Writer, o *generator.Outlook, style report.Style) {
 		figures(sizes.over, "p99", sizes.rank, sizes.of, p99)
 		figures(sizes.over, "max", rankTail, sizes.of, most)
 	}
-	columns = append(columns, outlookColumn{report.Column{Over: "prefix", Head: "reuse", Rank: rankReuse}, func(s *scenario) string { return bound("≥", o.HeldAtLeast) + portion(s.HeldTokens, s.InputTokens) }})
+	columns = append(columns, outlookColumn{report.Column{Over: "prefix", Head: "reuse", Rank: rankReuse}, func(s *scenario) string {
+		if o.Unrecorded {
+			return "–"
+		}
+		return bound("≥", o.HeldAtLeast) + portion(s.HeldTokens, s.InputTokens)
+	}})
 	if o.Cost.Priced > 0 {
 		columns = append(columns, outlookColumn{report.Column{Head: "cost", Rank: rankCost}, func(s *scenario) string {
 			if s.Cost.Priced == 0 {

@@ -79,7 +79,7 @@ func (a *app) play(ctx context.Context, s *stack, run *generator.Run, o playOpti
 	if o.json {
 		err = r.JSON(a.out)
 	} else {
-		r.Text(a.out, a.style(a.out))
+		err = a.print(a.out, r.Text)
 	}
 	if err != nil {
 		return err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 
 	"github.com/spf13/cobra"
 
@@ -86,8 +87,7 @@ func (a *app) runReport(ctx context.Context, words []string, f reportFlags) erro
 	case f.csv:
 		return r.CSV(a.out)
 	case f.markdown:
-		r.Markdown(a.out)
-		return nil
+		return a.print(a.out, func(w io.Writer, _ report.Style) { r.Markdown(w) })
 	}
 	if r.Total.Calls == 0 && r.Impaired == 0 {
 		a.warn(r.Warnings)
@@ -95,7 +95,9 @@ func (a *app) runReport(ctx context.Context, words []string, f reportFlags) erro
 		fmt.Fprintf(a.err, "next: weir report all%s, or weir demo to make some\n", dbFlag(f.db))
 		return nil
 	}
-	r.Text(a.out, a.style(a.out))
+	if err := a.print(a.out, r.Text); err != nil {
+		return err
+	}
 	next := r.Selection // what it is without words
 	if len(words) > 0 {
 		next = shellWords(words...)

@@ -68,12 +68,14 @@ func (r *reader) whole(n node, what string, least int) int {
 	return int(f)
 }
 
+// MostQPS is the most requests a second that a load model may ask for.
+const MostQPS = 1_000_000
+
 // rate reads requests a second.
 func (r *reader) rate(n node, what string) float64 {
-	const most = 1_000_000
 	f := r.notNegative(n, what)
-	if f > most {
-		r.fail(n.at, "%s %v: want at most %d", what, f, most)
+	if f > MostQPS {
+		r.fail(n.at, "%s %v: want at most %d", what, f, MostQPS)
 	}
 	return f
 }

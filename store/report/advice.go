@@ -28,7 +28,7 @@ func advise(w io.Writer, first, what, next string, indent int, s Style) {
 }
 
 // wrap cuts text into lines of at most so many columns, between words where it
-// can.
+// can, else behind a sign that parts a name.
 func wrap(text string, columns int) []string {
 	var lines []string
 	line := ""
@@ -38,6 +38,9 @@ func wrap(text string, columns int) []string {
 				lines, line = append(lines, line), ""
 			}
 			head := width.Truncate(word, columns, "")
+			if at := strings.LastIndexAny(head, "_-./:,="); at > 0 { // where a name has its parts
+				head = head[:at+1]
+			}
 			lines, word = append(lines, head), word[len(head):]
 		}
 		switch {

@@ -44,13 +44,15 @@ func (r *Report) onsetLines() []string {
 }
 
 // onsets writes them as a paragraph.
-func (r *Report) onsets(w io.Writer) {
+func (r *Report) onsets(w io.Writer, s Style) {
 	lines := r.onsetLines()
 	if len(lines) > 0 {
 		fmt.Fprintln(w)
 	}
 	for _, line := range lines {
-		fmt.Fprintln(w, plain(line))
+		text := strings.TrimLeft(line, " ")
+		pad := strings.Repeat(" ", len(line)-len(text))
+		Paragraph(w, pad, text, len(pad), s)
 	}
 }
 

@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"io"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -20,6 +21,43 @@ func Paragraph(w io.Writer, first, text string, indent int, s Style) {
 		first = strings.Repeat(" ", indent)
 	}
 }
+
+// paragraph is Paragraph in a colour, whose further lines stand below the text
+// that follows first.
+func (s Style) paragraph(w io.Writer, colour, first, text string) {
+	lines := []string{plain(text)}
+	indent := width.StringWidth(first)
+	if s.Width > 0 {
+		lines = wrap(lines[0], max(s.Width-indent, 20))
+	}
+	for _, line := range lines {
+		fmt.Fprintln(w, s.paint(colour, first+line))
+		first = strings.Repeat(" ", indent)
+	}
+}
+
+// parts writes parts side by side, those that have no room below the others; no
+// line where there are none. They may have a colour of their own.
+func (s Style) parts(w io.Writer, colour, gap string, parts []string) {
+	line := ""
+	for i, part := range parts {
+		switch all := line + gap + part; {
+		case i == 0:
+			line = part
+		case s.Width > 0 && width.StringWidth(coloured.ReplaceAllString(all, "")) > s.Width:
+			fmt.Fprintln(w, s.paint(colour, line))
+			line = "  " + part
+		default:
+			line = all
+		}
+	}
+	if line != "" {
+		fmt.Fprintln(w, s.paint(colour, line))
+	}
+}
+
+// coloured finds what paint puts around text.
+var coloured = regexp.MustCompile("\x1b\\[[0-9]*m")
 
 // least is what a column of text keeps where there is too little room.
 const least = 8

@@ -19,7 +19,7 @@ func TestAFoldedTableShowsTheLowestRanksFirst(t *testing.T) {
 	for width, want := range map[int]string{
 		// As it is, on no screen and on one that is wide enough.
 		0:  "                                                                      prompt tokens  answers\nscenario                        model                          calls       p50  max  p50\n短对话                          甲, gpt-5-mini, claude-sonnet    180        12   99    7\na_very_long_name_of_a_scenario  b                                  1         3    4    5\n",
-		36: "scenario    calls\n短对话        180\na_very_lon      1\ng_name_of_\na_scenario\n\n            prompt tokens  answers\nscenario         p50  max  p50\n短对话            12   99    7\na_very_lon         3    4    5\ng_name_of_\na_scenario\n\nscenario    model\n短对话      甲, gpt-5-mini,\n            claude-sonnet\na_very_lon  b\ng_name_of_\na_scenario\n",
+		36: "scenario    calls\n短对话        180\na_very_         1\nlong_name_\nof_a_\nscenario\n\n            prompt tokens  answers\nscenario         p50  max  p50\n短对话            12   99    7\na_very_            3    4    5\nlong_name_\nof_a_\nscenario\n\nscenario    model\n短对话      甲, gpt-5-mini,\n            claude-sonnet\na_very_     b\nlong_name_\nof_a_\nscenario\n",
 	} {
 		var b strings.Builder
 		FoldedTable(&b, columns, rows, Style{Width: width})
@@ -48,6 +48,17 @@ func TestAParagraphHangs(t *testing.T) {
 		Paragraph(&b, "! ", text, 2, Style{Width: width})
 		if diff := cmp.Diff(want, b.String()); diff != "" {
 			t.Errorf("%d columns: %s", width, diff)
+		}
+	}
+}
+
+func TestANameIsCutBehindASignThatPartsIt(t *testing.T) {
+	for text, want := range map[string][]string{
+		"azure_conversations_2024_week":   {"azure_conversations_", "2024_week"},
+		"abcdefghijklmnopqrstuvwxyz01234": {"abcdefghijklmnopqrstuvwx", "yz01234"},
+	} {
+		if diff := cmp.Diff(want, wrap(text, 24)); diff != "" {
+			t.Error(diff)
 		}
 	}
 }

@@ -334,15 +334,15 @@ func TestCallsThatComeTooLateAreSaid(t *testing.T) {
 
 func TestWhatIsWrittenOfAnOnset(t *testing.T) {
 	var b bytes.Buffer
-	summary(t, Options{}, stored(append(steady(10, 90), turnedAway(81_000, 429))...)...).onsets(&b)
+	summary(t, Options{}, stored(append(steady(10, 90), turnedAway(81_000, 429))...)...).onsets(&b, Style{})
 	again := load(81_000, 1000, 100, 60)
 	again.Refusals, again.Admitted, again.Again, again.KeyFingerprint = 1, 80_000*millisecond, 80_900*millisecond, "00c0ffee"
-	summary(t, Options{}, stored(append(steady(10, 90), again)...)...).onsets(&b)
-	summary(t, Options{}, stored(steady(10, 90)...)...).onsets(&b)
-	summary(t, Options{}, stored(turnedAway(1000, 429), load(3000, 1000, 1, 1))...).onsets(&b)
-	summary(t, Options{}, stored(turnedAway(1000, 503), load(1000, 1000, 1, 1))...).onsets(&b)
-	summary(t, Options{}, turnedAway(1000, 529)).onsets(&b)
-	summary(t, Options{}, stored(load(1000, 500, 1, 1), turnedAway(1003, 429))...).onsets(&b)
+	summary(t, Options{}, stored(append(steady(10, 90), again)...)...).onsets(&b, Style{})
+	summary(t, Options{}, stored(steady(10, 90)...)...).onsets(&b, Style{})
+	summary(t, Options{}, stored(turnedAway(1000, 429), load(3000, 1000, 1, 1))...).onsets(&b, Style{})
+	summary(t, Options{}, stored(turnedAway(1000, 503), load(1000, 1000, 1, 1))...).onsets(&b, Style{})
+	summary(t, Options{}, turnedAway(1000, 529)).onsets(&b, Style{})
+	summary(t, Options{}, stored(load(1000, 500, 1, 1), turnedAway(1003, 429))...).onsets(&b, Style{})
 	want := `
 the endpoint began to refuse at 10.0 calls/s, 96,000 tokens/min, 20 in flight (first after 1m20s; HTTP 429)
   at most without a refusal: 10.0 calls/s, 96,000 tokens/min, 20 in flight

@@ -31,7 +31,7 @@ const (
 )
 
 func (s Style) paint(colour, text string) string {
-	if !s.Color || text == "" {
+	if !s.Color || colour == "" || text == "" {
 		return text
 	}
 	return "\x1b[" + colour + "m" + text + "\x1b[0m"
@@ -44,7 +44,7 @@ func (r *Report) Text(w io.Writer, s Style) {
 		run.text(w, s)
 	}
 	main := r.mainTable(0)
-	for less := 1; less <= 4 && main.width() > s.columns(); less++ {
+	for less := 1; less <= 5 && main.width() > s.columns(); less++ {
 		main = r.mainTable(less)
 	}
 	totalRow := -1
@@ -90,7 +90,7 @@ func (r *Report) Text(w io.Writer, s Style) {
 		r.explanations(w, s)
 	}
 	r.wants(w, s)
-	r.onsets(w)
+	r.onsets(w, s)
 	r.footer(w, s)
 }
 
@@ -107,11 +107,9 @@ func (r *Report) footer(w io.Writer, s Style) {
 		fmt.Fprintln(w)
 	}
 	for _, warning := range r.Warnings {
-		fmt.Fprintln(w, s.paint(yellow, "! "+plain(warning)))
+		s.paragraph(w, yellow, "! ", warning)
 	}
-	if len(notes) > 0 {
-		fmt.Fprintln(w, s.paint(faint, strings.Join(notes, "   ")))
-	}
+	s.parts(w, faint, "   ", notes)
 }
 
 // text writes a run's two lines.
@@ -129,21 +127,22 @@ func (run *Run) text(w io.Writer, s Style) {
 	if run.Seed != "" {
 		head = append(head, "seed "+run.Seed)
 	}
-	head = append(head, run.verdict(s))
-	fmt.Fprintln(w, strings.Join(head, "  "))
+	s.parts(w, "", "  ", append(head, run.verdict(s)))
 	for _, reason := range run.Reasons {
-		fmt.Fprintln(w, s.paint(red, "  because "+plain(reason)))
+		s.paragraph(w, red, "  because ", reason)
 	}
 	if run.Planned.Known || run.LagP99.Known {
 		few := ""
 		if run.lagFew {
 			few = "*"
 		}
-		fmt.Fprintln(w, s.paint(faint, fmt.Sprintf("planned %s, sent %s   lag p50 %s p99 %s max %s",
-			perSecond(run.Planned), perSecond(run.Achieved), ms(run.LagP50), ms(run.LagP99)+few, ms(run.LagMax))))
+		s.parts(w, faint, "   ", []string{
+			fmt.Sprintf("planned %s, sent %s", perSecond(run.Planned), perSecond(run.Achieved)),
+			fmt.Sprintf("lag p50 %s p99 %s max %s", ms(run.LagP50), ms(run.LagP99)+few, ms(run.LagMax)),
+		})
 	}
 	for _, note := range run.Notes {
-		fmt.Fprintln(w, s.paint(faint, "note: "+plain(note)))
+		s.paragraph(w, faint, "note: ", note)
 	}
 	fmt.Fprintln(w)
 }
@@ -226,31 +225,32 @@ func ttftCells(p Percentiles) []string {
 
 // mainTable has a row for each group: what the proxy saw, or the generator
 // where there was no proxy. less leaves figures out for narrow screens: 1 the
-// second TTFT's tail, 2 also counts and cache, 3 also the queue, 4 also the
-// second TTFT. JSON and CSV have them all.
+// second TTFT's tail, 2 also the cache, 3 also the queue, 4 also the
+// tokens, 5 also the second TTFT. The count of calls stands beside their percentiles on
+// every screen. JSON and CSV have them all.
 func (r *Report) mainTable(less int) *table {
 	first, second := "ttft felt", "ttft upstream"
 	proxy := r.proxySeen()
 	if !proxy {
 		first, second = "ttft response", "ttft service"
 	}
-	begin, end := 0, 4 // of the columns of a TTFT: n, p50, p95, p99
+	end := 4 // of the columns of a TTFT: n, p50, p95, p99
 	if less > 0 {
 		end = 2
 	}
-	if less > 1 {
-		begin = 1
-	}
-	if less > 3 {
+	if less > 4 {
 		end = 1
 	}
 	queued := proxy && less < 3
 	cached := r.Total.Tokens.CacheReadShare.Known && less < 2
 	t := &table{columns: r.groupColumns()}
 	t.columns = append(t.columns, column{head: "calls"}, column{head: "ok"})
-	t.columns = append(t.columns, ttftColumns(first)[begin:]...)
+	t.columns = append(t.columns, ttftColumns(first)...)
 	t.columns = append(t.columns, ttftColumns(second)[1:end]...)
-	t.columns = append(t.columns, column{head: "tpot"}, column{head: "tokens in→out"})
+	t.columns = append(t.columns, column{head: "tpot"})
+	if less < 4 {
+		t.columns = append(t.columns, column{head: "tokens in→out"})
+	}
 	if cached {
 		t.columns = append(t.columns, column{head: "cached"})
 	}
@@ -271,9 +271,12 @@ func (r *Report) mainTable(less int) *table {
 		if !proxy {
 			a, b = row.TTFTResponse, row.TTFTService
 		}
-		cells = append(cells, ttftCells(a)[begin:]...)
+		cells = append(cells, ttftCells(a)...)
 		cells = append(cells, ttftCells(b)[1:end]...)
-		cells = append(cells, mark(row.TPOT, "p50", row.TPOT.P50), inOut(row.Tokens))
+		cells = append(cells, mark(row.TPOT, "p50", row.TPOT.P50))
+		if less < 4 {
+			cells = append(cells, inOut(row.Tokens))
+		}
 		if cached {
 			cells = append(cells, percent(row.Tokens.CacheReadShare))
 		}
@@ -300,22 +303,22 @@ func inOut(t Tokens) string {
 }
 
 // clientTable is the generator's view of the calls that the main table has
-// from the proxy. less leaves figures out for narrow screens: 1 counts, 2 also
-// the second TTFT's tail.
+// from the proxy. less leaves figures out for narrow screens: 1 the second
+// TTFT's tail, 2 all of it.
 func (r *Report) clientTable(less int) *table {
-	begin, end := 0, 4
+	end := 4
 	if less > 0 {
-		begin = 1
-	}
-	if less > 1 {
 		end = 2
 	}
+	if less > 1 {
+		end = 1
+	}
 	t := &table{columns: r.groupColumns()}
-	t.columns = append(t.columns, ttftColumns("generator: from due")[begin:]...)
+	t.columns = append(t.columns, ttftColumns("generator: from due")...)
 	t.columns = append(t.columns, ttftColumns("from send")[1:end]...)
 	t.columns = append(t.columns, column{over: "views", head: "differ"}, column{over: "views", head: "most"})
 	for _, row := range r.allRows() {
-		cells := append(r.groupCells(row), ttftCells(row.TTFTResponse)[begin:]...)
+		cells := append(r.groupCells(row), ttftCells(row.TTFTResponse)...)
 		cells = append(cells, ttftCells(row.TTFTService)[1:end]...)
 		t.add(append(cells, strconv.Itoa(row.Views.Differ), ms(row.Views.Worst))...)
 	}

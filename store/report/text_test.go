@@ -1,0 +1,32 @@
+package report
+
+import (
+	"strings"
+	"testing"
+)
+
+// On every screen from 72 columns on nothing of a run is wider than it, and the
+// count of calls stands beside their percentiles.
+func TestARunFitsTheScreen(t *testing.T) {
+	r := example(t)
+	r.Runs[0].Verdict, r.Runs[0].Reasons = "invalid: client", []string{"the limit of 1 calls in flight was reached: 12 requests waited for a place, which is a long reason"}
+	r.Runs[0].Notes = []string{"self-check at 50 requests/s: sends were late by 1.49ms, and TTFTs off by 1.07ms, at p99 of 13: so much of the figures may be this machine's own"}
+	for columns := 72; columns <= 160; columns++ {
+		for _, colour := range []bool{false, true} {
+			var b strings.Builder
+			r.Text(&b, Style{Width: columns, Color: colour})
+			text := coloured.ReplaceAllString(b.String(), "")
+			for line := range strings.Lines(text) {
+				if line = strings.TrimSuffix(line, "\n"); width.StringWidth(line) > columns {
+					t.Errorf("%d columns: %q", columns, line)
+				}
+			}
+			if n := strings.Count(text, " n  "); n != 2 {
+				t.Errorf("%d columns: n stands in %d of 2 tables:\n%s", columns, n, text)
+			}
+			if joined := strings.Join(strings.Fields(text), " "); !strings.Contains(joined, r.Runs[0].Notes[0]) || !strings.Contains(joined, r.Runs[0].Reasons[0]) {
+				t.Errorf("%d columns: words are lost:\n%s", columns, text)
+			}
+		}
+	}
+}
