@@ -51,11 +51,23 @@ func otlpEndpoint(env func(string) (string, bool), signal string) (*endpoint, er
 	get := variables(env)
 	exporterName, exporter := get.first("OTEL_" + signal + "_EXPORTER")
 	_, disabled := get.first("OTEL_SDK_DISABLED")
-	if strings.EqualFold(disabled, "true") || exporter == "none" {
+	if strings.EqualFold(disabled, "true") {
 		return nil, nil
 	}
-	if exporter != "" && exporter != "otlp" {
-		return nil, BadVariable(exporterName + "=" + exporter + ": want otlp or none")
+	if exporter != "" {
+		wanted := false
+		for name := range strings.SplitSeq(exporter, ",") {
+			switch strings.TrimSpace(name) {
+			case "otlp":
+				wanted = true
+			case "none", "console", "prometheus": // weir serves and prints without being told by these
+			default:
+				return nil, BadVariable(exporterName + "=" + exporter + ": want otlp or none")
+			}
+		}
+		if !wanted {
+			return nil, nil
+		}
 	}
 	specific, general := "OTEL_EXPORTER_OTLP_"+signal+"_", "OTEL_EXPORTER_OTLP_"
 	name, address := get.first(specific+"ENDPOINT", general+"ENDPOINT")

@@ -268,6 +268,19 @@ func (a *app) serveDoor(ctx context.Context, d *door, f execFlags, upstreams []p
 		return err
 	}
 	s, err := a.openStack(ctx, f.db, shape)
+	var bad store.BadVariable
+	if errors.As(err, &bad) { // the variables may be meant for the command alone
+		a.warn([]string{fmt.Sprintf("weir sends nothing to a collector: %s", bad)})
+		env := a.env
+		a.env = func(name string) (string, bool) {
+			if strings.HasPrefix(name, "OTEL_") {
+				return "", false
+			}
+			return env(name)
+		}
+		s, err = a.openStack(ctx, f.db, shape)
+		a.env = env
+	}
 	if err != nil {
 		return err
 	}

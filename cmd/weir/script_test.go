@@ -144,6 +144,7 @@ var varying = []struct {
 	{regexp.MustCompile(`\brun[ :][0-9a-z]{4,}`), "run ID"},
 	{regexp.MustCompile(`-?\d+(\.\d+)?(ms|µs|s)\*?`), "T"},
 	{regexp.MustCompile(`\d+(\.\d+)?/s`), "RATE"},
+	{regexp.MustCompile(`, T sending`), ""}, // a hundredth of the time, or not
 	{regexp.MustCompile(`(\d+(\.\d+)?|–)→(\d+(\.\d+)?|–)`), "IN→OUT"},
 	{regexp.MustCompile(`\d+(\.\d+)?%`), "P%"},
 	{regexp.MustCompile(`\b\d+\b`), "N"},
