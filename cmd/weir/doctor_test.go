@@ -138,7 +138,7 @@ func TestDoctorOnEndpoints(t *testing.T) {
 		{"an unknown model", sim.Config{Models: models}, nil, "", nil, []string{"--model", "sim-mine"}, 1,
 			[]string{"! models     3 listed", `"sim-mine" is not among them.`, "→ The nearest are sim-mini, big-1, text-embed-1.", "✗ chat          404"}},
 		{"never any usage", sim.Config{Engine: slowly(), Models: models, NoUsage: true}, nil, "", nil, nil, 0,
-			[]string{"! chat          200", "usage missing", "The request asked for token usage, but the stream ended without it.", "The endpoint reported no token usage."}},
+			[]string{"! chat          200", "usage missing", "The request asked for token usage, but the stream ended without it.", "The endpoint reported no token usage, or only its beginning."}},
 		{"something buffers", sim.Config{Models: models}, gathering, "", nil, []string{"--api", "chat"}, 0, []string{"! chat          200", "buffered", "something on the way buffers it", "proxy_buffering"}},
 		{"a clock that is off by an hour", sim.Config{Engine: slowly(), Models: models}, func(h http.Handler) http.Handler {
 			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
