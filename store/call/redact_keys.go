@@ -23,6 +23,10 @@ func NewKeys(keys ...string) *Keys {
 	for _, key := range keys {
 		if len(key) >= shortestKey && !slices.Contains(list, key) {
 			list = append(list, key)
+			// What Redact makes of it, where it does not see its end.
+			if rest := Redact(key); rest != key && !strings.HasSuffix(rest, redacted) {
+				list = append(list, rest)
+			}
 		}
 	}
 	if len(list) == 0 {

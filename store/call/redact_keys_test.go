@@ -23,6 +23,12 @@ func TestKnownKeysAreTakenOutHoweverTheyAreWritten(t *testing.T) {
 			t.Errorf("%s became %s, want %s", given, got, want)
 		}
 	}
+	// One that Redact knows by its beginning, and takes to end earlier.
+	known := NewKeys("sk-proj-aaaa1111/bbbb2222")
+	c := &Call{ErrorBody: Redact(`{"m":"no quota for sk-proj-aaaa1111\/bbbb2222"}`)}
+	if known.Scrub(c); c.ErrorBody != `{"m":"no quota for [redacted]"}` {
+		t.Errorf("after Redact: %s", c.ErrorBody)
+	}
 	if got := NewKeys("short").Redact("short"); got != "short" {
 		t.Errorf("of no keys: %q", got)
 	}
