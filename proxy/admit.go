@@ -191,10 +191,29 @@ func (x *exchange) settle() {
 		return
 	}
 	c := x.c
+	inside := refusedInside(c)
+	if inside != 0 {
+		x.heard(inside, nil)
+	}
 	ttft, _ := c.TTFTUpstream()
 	x.permit.Release(shaper.Settlement{
-		Used:        c.Sent.Reached() && (c.Status == 0 || c.Status < http.StatusBadRequest),
+		Used:        inside == 0 && c.Sent.Reached() && (c.Status == 0 || c.Status < http.StatusBadRequest),
 		InputTokens: shaper.Tokens(c.Usage.Input), CachedTokens: shaper.Tokens(c.Usage.CacheRead), OutputTokens: shaper.Tokens(c.Usage.Output),
 		TTFT: ttft,
 	})
+}
+
+// refusedInside is the status of a refusal that came as an event of a 200, before
+// anything of an answer, as an overloaded Anthropic gives it; 0 for none.
+func refusedInside(c *call.Call) int {
+	if c.Status != http.StatusOK || c.Outcome != call.StreamError || c.FirstToken.Reached() {
+		return 0
+	}
+	switch c.ErrorType {
+	case "overloaded_error", "server_is_overloaded":
+		return 529
+	case "rate_limit_error", "rate_limit_exceeded":
+		return http.StatusTooManyRequests
+	}
+	return 0
 }

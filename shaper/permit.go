@@ -70,10 +70,11 @@ func (p *Permit) Heard(a Answer) (again bool) {
 	refused := refuses(a.Status)
 	for i := range p.took {
 		t := &p.took[i]
-		if t.lane.limit.Adaptive {
-			if !t.accepted {
-				t.lane.adapt.heard(now, refused, t.lane.inFlight, int(t.era))
+		if t.lane.limit.Adaptive && (refused || !t.accepted) {
+			if t.accepted { // it is refused inside the stream that it got
+				t.lane.adapt.left()
 			}
+			t.lane.adapt.heard(now, refused, t.lane.inFlight, int(t.era))
 			t.accepted = !refused
 		}
 		if refused && !t.lane.endpoint {

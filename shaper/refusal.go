@@ -51,7 +51,7 @@ func (s *Shaper) hopeless(ln *line, now, deadline time.Duration, first bool) *Re
 	}
 	wait, at, limit := s.expect(ln, now, first)
 	if now+wait >= deadline {
-		r := s.refuse(ln, at, limit, HopelessWait, fmt.Sprintf("it would have to wait for %s, and may for %s", about(wait), about(max(deadline-now, 0))), now, wait-(deadline-now))
+		r := s.refuse(ln, at, limit, HopelessWait, tooLong(wait, "", deadline-now), now, wait-(deadline-now))
 		r.Account.ExpectedWait = wait
 		return r
 	}
@@ -119,6 +119,15 @@ func (s *Shaper) refuse(ln *line, at *lane, limit, kind, why string, now, after 
 		Account:    Account{Lane: at.name, Limit: limit, Refusal: kind},
 		RetryAfter: max(after, 0).Truncate(time.Second) + time.Second, // whole seconds, as the header wants, and later rather than too soon
 	}
+}
+
+// tooLong says that a call would have to wait for longer than it may.
+func tooLong(would time.Duration, more string, may time.Duration) string {
+	left := about(max(may, 0))
+	if about(would) == left {
+		return fmt.Sprintf("it would have to wait for longer than the %s%s that it may", left, more)
+	}
+	return fmt.Sprintf("it would have to wait for %s%s, and may for %s", about(would), more, left)
 }
 
 // describe names a lane and its limit, as "lane scenario=rag (rps=2)".

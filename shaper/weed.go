@@ -2,7 +2,6 @@ package shaper
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -122,7 +121,7 @@ func (s *Shaper) vain(w *waiter, at *lane, before int, now time.Duration) *Refus
 	if wait < left {
 		return nil
 	}
-	r := s.refuse(ln, by, limit, HopelessWait, fmt.Sprintf("it would have to wait for %s more, and may for %s", about(wait), about(max(left, 0))), now, 0)
+	r := s.refuse(ln, by, limit, HopelessWait, tooLong(wait, " more", left), now, 0)
 	account := s.account(w.permit, at, now)
 	account.Lane, account.Limit, account.Refusal, account.ExpectedWait = by.name, limit, HopelessWait, wait
 	r.Account = account

@@ -26,8 +26,8 @@ func TestSmallRunComesToItsTable(t *testing.T) {
 		t.Fatalf("exit code %d\n%s\n%s", code, out.String(), progress.String())
 	}
 	// Each worker's first stream warms up: 4, then 8 measured; 8 open, and 1
-	// before them.
-	for _, want := range []string{"direct", "ReverseProxy", "weir", "CPU per event", "TTFT p50", "an open stream at 8", "✓ 42 of 42 streams recorded"} {
+	// before them; and 12 through the weir that sends on.
+	for _, want := range []string{"direct", "ReverseProxy", "weir", "CPU per event", "TTFT p50", "an open stream at 8", "✓ 12 of 12 streams exported", "✓ 54 of 54 streams recorded"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("the table lacks %q:\n%s", want, out.String())
 		}

@@ -62,7 +62,7 @@ func (r *result) verdicts() []verdict {
 	}
 	if slices.Contains(r.names, exporting) && slices.Contains(r.names, unrecorded) {
 		shares := r.shares(exporting, unrecorded)
-		v = append(v, verdict{fmt.Sprintf("recording and exporting are %s %% of weir's CPU; at most %.0f", spread(shares, "%.1f"), 100*maxRecordingShare), median(shares) <= 100*maxRecordingShare},
+		v = append(v, verdict{fmt.Sprintf("recording and exporting are %s %% of weir's CPU; at most %.0f", spread(shares, "%.1f"), 100*maxRecordingShare), len(shares) > 0 && median(shares) <= 100*maxRecordingShare},
 			verdict{fmt.Sprintf("%d of %d streams exported", r.exported, r.toExport), r.exported == r.toExport})
 	}
 	v = append(v, verdict{fmt.Sprintf("%d of %d streams recorded", r.recorded, r.sent), r.recorded == r.sent})
