@@ -44,7 +44,7 @@ func (r *Result) Notes() []string {
 		say("not sent: %s", strings.Join(parts, ", "))
 	}
 	if c := r.Connect; c.N > 0 {
-		say("%d connections were set up, p50 %s, p99 %s, at most %s: it is in no TTFT from the end of the send", c.N, round(c.P50), round(c.P99), round(c.Max))
+		say("%s set up, p50 %s, p99 %s, at most %s: it is in no TTFT from the end of the send", count(c.N, "connection was", "connections were"), round(c.P50), round(c.P99), round(c.Max))
 	}
 	for _, l := range r.Learned {
 		if l.Off <= negligible {
