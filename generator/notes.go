@@ -10,8 +10,12 @@ import (
 // Prompts that are not farther from their planned tokens are as planned.
 const negligible = 0.02
 
-// A plan of which so little was not sent in its time was kept.
-const negligibleMiss = 0.05
+// A plan of which so little was not sent in its time was kept; so few requests are
+// those that a run's end always cuts off.
+const (
+	negligibleMiss = 0.05
+	endOfRun       = 10
+)
 
 // Notes say what a reader must know of a run to read its figures rightly, a
 // sentence each.
@@ -25,7 +29,7 @@ func (r *Result) Notes() []string {
 		say("closed loop of %d users: nothing was due before the answer to what came before it, so a slow endpoint was sent less, "+
 			"and times from due hold only this client's lateness; they do not compare with an open loop's", r.Users)
 	}
-	if missed := r.PlannedInTime - r.SentInTime; r.Users == 0 && missed > 1 && float64(missed) > negligibleMiss*float64(r.PlannedInTime) {
+	if missed := r.PlannedInTime - r.SentInTime; r.Users == 0 && missed > endOfRun && float64(missed) > negligibleMiss*float64(r.PlannedInTime) {
 		why := ""
 		if r.chained {
 			why = ": a later turn waits for the answer before it, and is not sent after one that failed"
