@@ -100,7 +100,7 @@ func (o *Outlook) JSON(w io.Writer) error {
 	}
 	var names []string
 	for _, t := range o.Tokenizers {
-		j.Counted = append(j.Counted, countedJSON{t.Name, t.Estimated, t.Input})
+		j.Counted = append(j.Counted, countedJSON(t))
 		if !slices.Contains(names, t.Name) {
 			names = append(names, t.Name)
 		}
