@@ -3,7 +3,6 @@ package generator
 import (
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"strings"
 )
@@ -11,12 +10,12 @@ import (
 // Prompts that are not farther from their planned tokens are as planned.
 const negligible = 0.02
 
-// negligibleMiss is how many of the sends of a plan may miss their time in a plan
-// that was kept: some, and more of a short one, over whose end turns slip that
-// waited for the answers before them.
-func negligibleMiss(planned int) int {
-	return int(max(0.05*float64(planned), 2*math.Sqrt(float64(planned))))
-}
+// A plan of which so little was not sent in its time was kept; so few requests are
+// those that a run's end always cuts off.
+const (
+	negligibleMiss = 0.05
+	endOfRun       = 10
+)
 
 // Notes say what a reader must know of a run to read its figures rightly, a
 // sentence each.
@@ -30,7 +29,7 @@ func (r *Result) Notes() []string {
 		say("closed loop of %d users: nothing was due before the answer to what came before it, so a slow endpoint was sent less, "+
 			"and times from due hold only this client's lateness; they do not compare with an open loop's", r.Users)
 	}
-	if missed := r.PlannedInTime - r.SentInTime; r.Users == 0 && missed > negligibleMiss(r.PlannedInTime) {
+	if missed := r.PlannedInTime - r.SentInTime; r.Users == 0 && missed > endOfRun && float64(missed) > negligibleMiss*float64(r.PlannedInTime) {
 		why := ""
 		if r.chained {
 			why = ": a later turn waits for the answer before it, and is not sent after one that failed"
@@ -49,7 +48,7 @@ func (r *Result) Notes() []string {
 		say("not sent: %s", strings.Join(parts, ", "))
 	}
 	if c := r.Connect; c.N > 0 {
-		say("%d connections were set up, p50 %s, p99 %s, at most %s: it is in no TTFT from the end of the send", c.N, round(c.P50), round(c.P99), round(c.Max))
+		say("%s set up, p50 %s, p99 %s, at most %s: it is in no TTFT from the end of the send", count(c.N, "connection was", "connections were"), round(c.P50), round(c.P99), round(c.Max))
 	}
 	for _, l := range r.Learned {
 		if l.Off <= negligible {

@@ -28,8 +28,8 @@ func TestARefusalInsideAStreamHoldsTheLane(t *testing.T) {
 	for _, row := range []struct {
 		name, stream, reason string
 	}{
-		{"as its first event", refuse, "overloaded"},
-		{"before a word", begun + refuse, "overloaded"},
+		{"as its first event", refuse, "529"},
+		{"before a word", begun + refuse, "529"},
 		{"behind a word it is a stream that broke", begun + word + refuse, ""},
 	} {
 		t.Run(row.name, func(t *testing.T) {

@@ -75,6 +75,7 @@ func (r *Run) add(p Run) {
 	}
 	if p.Ended.IsZero() { // it was killed, so the run never came to its end
 		r.Ended, r.Verdict = time.Time{}, ""
+		r.Notes = append(r.Notes, fmt.Sprintf("shard %d of %d never came to its end", p.Shard, p.Shards))
 	} else if !r.Ended.IsZero() && p.Ended.After(r.Ended) {
 		r.Ended = p.Ended
 	}

@@ -146,7 +146,7 @@ func (s *stack) close() error {
 		_ = recorder.Shutdown(patience) // told by Err and Lost
 	}
 	if lost := recorder.Lost(); lost > 0 {
-		errs = append(errs, fmt.Errorf("%d calls could not be written and are lost: %w", lost, orUnknown(recorder.Err())))
+		errs = append(errs, fmt.Errorf("%d spans (a call has one of each side that measured it) could not be written and are lost: %w", lost, orUnknown(recorder.Err())))
 	} else if err != nil && recorder.Err() != nil {
 		errs = append(errs, err)
 	}

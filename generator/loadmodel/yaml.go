@@ -114,6 +114,9 @@ type anchored struct {
 	nodes int
 }
 
+// olderNumber matches what the parser reads as YAML 1.1 does: 030 as 24.
+var olderNumber = regexp.MustCompile(`^[-+]?0[0-9]|_`)
+
 func (y *yamlReader) fail(t *token.Token, format string, a ...any) {
 	panic(y.d.fault(y.at(t), format, a...))
 }
@@ -177,6 +180,9 @@ func (y *yamlReader) node(n ast.Node, depth int) node {
 	case *ast.LiteralNode:
 		out.kind, out.value = "string", n.Value.Value
 	case *ast.IntegerNode:
+		if said := n.GetToken().Value; olderNumber.MatchString(said) {
+			y.fail(n.GetToken(), "%s is one number to YAML 1.1 and another, or a text, to YAML 1.2; write it without leading zeros and underscores", said)
+		}
 		out.kind, out.value = "number", json.Number(fmt.Sprint(n.Value))
 	case *ast.FloatNode:
 		out.kind, out.value = "number", json.Number(strconv.FormatFloat(n.Value, 'g', -1, 64))

@@ -128,6 +128,8 @@ func TestFaultsInYAMLNamePlaceAndNextStep(t *testing.T) {
 		{"an open quote", with(`"2"`, `"2`)},
 		{"an open bracket", with("null, \"on\"]", "null, \"on\"")},
 		{"a tag", with("id: chat", "id: !!str 5")},
+		{"leading zeros", with("1e1", "030")},
+		{"underscores", with("1e1", "1_000")},
 		{"infinity", with("1e1", ".inf")},
 		{"not a number", with("1e1", ".nan")},
 		{"a list for a name", with("  target_qps: 1e1", "  ? [a, b]\n  : 1")},

@@ -49,11 +49,13 @@ func RunOf(r store.Run) Run {
 	if !r.Ended.IsZero() {
 		run.Duration = N(r.Ended.Sub(r.Started).Seconds())
 	}
-	if r.PlannedRate > 0 {
-		run.Planned = N(r.PlannedRate)
-	}
-	if r.PlannedRate > 0 || r.SentRate > 0 { // a closed loop plans no rate
-		run.Achieved = N(r.SentRate)
+	if r.Verdict != "" { // else it has not ended: what is known is of those of its shards that have
+		if r.PlannedRate > 0 {
+			run.Planned = N(r.PlannedRate)
+		}
+		if r.PlannedRate > 0 || r.SentRate > 0 { // a closed loop plans no rate
+			run.Achieved = N(r.SentRate)
+		}
 	}
 	if r.Sent > 0 && r.Verdict != "" {
 		run.LagP50, run.LagP99, run.LagMax = Ms(r.LagP50), Ms(r.LagP99), Ms(r.LagMax)

@@ -3,6 +3,8 @@ package report
 import (
 	"strings"
 	"testing"
+
+	"weir/store"
 )
 
 // On every screen from 72 columns on nothing of a run is wider than it, and the
@@ -27,6 +29,16 @@ func TestARunFitsTheScreen(t *testing.T) {
 			if joined := strings.Join(strings.Fields(text), " "); !strings.Contains(joined, r.Runs[0].Notes[0]) || !strings.Contains(joined, r.Runs[0].Reasons[0]) {
 				t.Errorf("%d columns: words are lost:\n%s", columns, text)
 			}
+		}
+	}
+}
+
+// A run one of whose shards was killed has no rate: that of the others is not its.
+func TestARunThatHasNotEndedHasNoRate(t *testing.T) {
+	for verdict, known := range map[string]bool{"valid": true, "": false} {
+		run := RunOf(store.Run{ID: "7f3a", Verdict: verdict, PlannedRate: 5, SentRate: 4})
+		if run.Planned.Known != known || run.Achieved.Known != known {
+			t.Errorf("verdict %q: planned %+v, sent %+v", verdict, run.Planned, run.Achieved)
 		}
 	}
 }

@@ -1,0 +1,21 @@
+package store
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestAMergedRunNamesTheShardThatWasKilled(t *testing.T) {
+	begun := Run{ID: "1", Seed: 7, Started: time.Unix(1, 0), Shards: 2}
+	ended := begun
+	ended.Ended, ended.Verdict, ended.Shard = time.Unix(9, 0), "valid", 1
+	run, err := together([]Run{ended, begun})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"shard 0 of 2 never came to its end"}, run.Notes); diff != "" || run.Verdict != "" || !run.Ended.IsZero() {
+		t.Errorf("%+v: %s", run, diff)
+	}
+}
