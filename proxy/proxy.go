@@ -22,6 +22,7 @@ import (
 	"weir/generator/loadmodel"
 	"weir/proxy/client"
 	"weir/shaper"
+	"weir/store/call"
 )
 
 // Proxy is the sidecar. Its fields are set before the first request and not
@@ -94,7 +95,7 @@ type Proxy struct {
 var errStopped = errors.New("weir was stopped")
 
 // errDraining refuses a call that waited when the proxy was told to stop.
-var errDraining = errors.New("refused: it is stopping, and the call was not sent; send it again when weir runs")
+var errDraining = errors.New("refused: " + call.Stopping + "; send it again when weir runs")
 
 const (
 	defaultHold   = 64 << 20

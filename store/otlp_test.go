@@ -58,7 +58,7 @@ func TestVariablesThatCannotBeFollowedAreRefused(t *testing.T) {
 		"OTEL_EXPORTER_OTLP_COMPRESSION":        {"zstd"},
 		"OTEL_EXPORTER_OTLP_TIMEOUT":            {"10s", "-1"},
 		"OTEL_EXPORTER_OTLP_PROTOCOL":           {"http/json"},
-		"OTEL_TRACES_EXPORTER":                  {"console", "zipkin"},
+		"OTEL_TRACES_EXPORTER":                  {"zipkin", "jaeger"},
 		"OTEL_TRACES_SAMPLER":                   {"jaeger_remote", "often"},
 		"OTEL_RESOURCE_ATTRIBUTES":              {"garbage"},
 	} {

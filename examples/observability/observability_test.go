@@ -249,7 +249,7 @@ func ruleQueries(t *testing.T, file string) map[string]string {
 }
 
 func TestEveryQueryReturnsDataAfterARun(t *testing.T) {
-	s := newStand(t, nil, "exemplar-storage", "--impair", "529:10%", "--limit", "scenario=short_chat concurrency=64")
+	s := newStand(t, []string{"WEIR_FAULT=529:10%"}, "exemplar-storage", "--limit", "scenario=short_chat concurrency=64")
 	s.load("10s")
 	all := []map[string]string{dashboardQueries(t), ruleQueries(t, "rules.yml"), ruleQueries(t, "alerts.yml")}
 	for _, queries := range all {

@@ -185,11 +185,14 @@ func (t *Tracker) same(key uint64, s *session, a *arrival) (found *call) {
 // session has one as good.
 func (t *Tracker) earlier(seed uint64, a *arrival, blocks int, s *session) (found *call, has int, alone bool) {
 	for ; blocks > 0; blocks-- {
-		best := 0
+		best, calls := 0, 0
+		var only *call
 		for c := t.calls[mix(seed, a.talk.ends[blocks-1])]; c != nil; c = c.older {
 			if s != nil && c.session != s {
 				continue
 			}
+			only = c
+			calls++
 			worth := a.worth(c, blocks, s != nil)
 			switch {
 			case worth > best:
@@ -200,6 +203,11 @@ func (t *Tracker) earlier(seed uint64, a *arrival, blocks int, s *session) (foun
 		}
 		if found != nil {
 			return found, blocks, alone
+		}
+		// Clients trim answers, and take the thinking out of them. Where nobody
+		// else has begun so, it is the same conversation all the same.
+		if calls == 1 && !only.continued && only.state == answered && only.tag == a.tag {
+			return only, blocks, true
 		}
 	}
 	return nil, 0, false

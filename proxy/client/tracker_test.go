@@ -153,9 +153,19 @@ func TestConversations(t *testing.T) {
 			{at: 2 * s1, says: "user hi\nassistant a\nuser x", want: conversation("A", 2, s1, "user")},
 			{at: 4 * s1, says: "user hi\nassistant a\nuser y", want: conversation("A", 3, s1, "user")},
 		}},
-		{"an answer that nobody gave is of another conversation", []step{
+		{"an answer that nobody gave is the client's way to spell it, where only one conversation has begun so", []step{
 			{says: "user hi", answers: "a", want: conversation("A", 1, 0, "")},
-			{at: 2 * s1, says: "user hi\nassistant else\nuser x", want: conversation("B", 2, 0, "")},
+			{at: 2 * s1, says: "user hi\nassistant else\nuser x", want: conversation("A", 2, s1, "user")},
+		}},
+		{"of several equal beginnings it is of another conversation", []step{
+			{says: "user hi", answers: "a", want: conversation("A", 1, 0, "")},
+			{at: ms, says: "user hi", answers: "b", want: conversation("B", 1, 0, "")},
+			{at: 2 * s1, says: "user hi\nassistant else\nuser x", want: conversation("C", 2, 0, "")},
+		}},
+		{"and so it is of a conversation that went on with what it was answered", []step{
+			{says: "user hi", answers: "a", want: conversation("A", 1, 0, "")},
+			{at: 2 * s1, says: "user hi\nassistant a\nuser x", want: conversation("A", 2, s1, "user")},
+			{at: 4 * s1, says: "user hi\nassistant else\nuser y", want: conversation("B", 2, 0, "")},
 		}},
 		{"unless a part of it is known: then an answer was rewritten", []step{
 			{says: "user hi\nassistant oh\nuser a", answers: "b", want: conversation("A", 2, 0, "")},

@@ -148,6 +148,10 @@ func (c *Call) clientGone() advice {
 	if d, ok := c.Duration(); ok {
 		when += ", after " + spell(d)
 	}
+	if c.Lane != "" && !c.Admitted.Reached() {
+		return advice{"The client left" + when + ": the call waited in weir's lane " + c.Lane + ", and was never sent.",
+			"If nobody cancelled it, raise the lane's limit with weir limit, or the client's own timeout."}
+	}
 	return advice{"The client left" + when + ".",
 		"If nobody cancelled it, raise the client's own timeout."}
 }

@@ -27,9 +27,23 @@ var limitWords = map[string]struct{ what, setting string }{
 	"hold":          {"the endpoint's word", "hold=off"},
 }
 
-// refused explains a call that weir's shaper did not let go.
+// Stopping is what weir says to a call that waited in a lane when it was stopped.
+const Stopping = "it is stopping, and the call was not sent"
+
+// WasStopped says whether weir refused the call because it was stopped, whatever
+// lane it stood in.
+func (c *Call) WasStopped() bool {
+	return c.Outcome == Refused && strings.Contains(c.ErrorMessage, Stopping)
+}
+
+// refused explains a call that weir did not let go.
 func (c *Call) refused() advice {
-	if c.Lane == "" {
+	switch {
+	case c.WasStopped():
+		return advice{"weir was stopped while the call waited, and did not send it.", "Send it again when weir runs."}
+	case c.Lane == "" && c.ErrorMessage != "" && !strings.HasPrefix(c.ErrorMessage, "refused: "): // the message says what to do
+		return advice{"weir itself refused the request: " + strings.TrimSuffix(c.ErrorMessage, ".") + ".", ""}
+	case c.Lane == "":
 		next := "Raise the limit of its lane, or send less at once."
 		if c.RetryAfter > 0 {
 			next = "Try again in " + spell(c.RetryAfter) + ", or raise the limit of its lane."

@@ -109,7 +109,7 @@ type bound struct{ lane, limit, refusal string }
 
 // boundOf is empty for a call that was not refused by a lane.
 func boundOf(c *call.Call) bound {
-	if c.Outcome != call.Refused {
+	if c.Outcome != call.Refused || c.WasStopped() {
 		return bound{}
 	}
 	return bound{c.Lane, c.LaneLimit, c.LaneRefusal}
