@@ -11,6 +11,29 @@ import (
 	"time"
 )
 
+// Ten calls that were under way together are refused one after the other: that is
+// one word of the endpoint's, not ten in a row.
+func TestRefusalsOfWhatWasUnderWayAreOneInARow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ask := Ask{Upstream: "openai", Model: "gpt"}
+		s := newShaper(t, "concurrency=10")
+		var under []*Permit
+		for range 10 {
+			under = append(under, admit(t, s, ask))
+		}
+		for _, p := range under {
+			time.Sleep(10 * time.Millisecond)
+			p.Heard(Answer{Status: 429, Why: "429"})
+			p.Release(Settlement{})
+		}
+		start := time.Now()
+		admit(t, s, ask)
+		if waited := since(start); waited != time.Second-90*time.Millisecond {
+			t.Errorf("the next waited %v, want a second from the first refusal", waited)
+		}
+	})
+}
+
 func TestHolds(t *testing.T) {
 	ask := Ask{Upstream: "openai", Model: "gpt", Key: "k1"}
 	for _, row := range []struct {

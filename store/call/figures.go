@@ -50,8 +50,12 @@ func (c *Call) Account() (p Parts, ok bool) {
 	if !again.Reached() {
 		again = c.Admitted
 	}
+	connected, sent := c.Connected, c.sentCut()
+	if c.HeldToTheEnd() { // these are of an attempt that was refused
+		again, connected, sent = c.Done, 0, 0
+	}
 	seq := [...]Instant{
-		c.Arrived, c.Body, c.Admitted, again, c.Connected, c.sentCut(),
+		c.Arrived, c.Body, c.Admitted, again, connected, sent,
 		c.FirstToken.Received, c.LastToken.Received, c.Done,
 	}
 	for i := len(seq) - 2; i > 0; i-- {
@@ -62,6 +66,12 @@ func (c *Call) Account() (p Parts, ok bool) {
 	}
 	part := func(i int) time.Duration { return time.Duration(seq[i+1] - seq[i]) }
 	return Parts{part(0), part(1), part(2), part(3), part(4), part(5), part(6), part(7)}, true
+}
+
+// HeldToTheEnd says whether the endpoint refused the call, and weir held it to
+// send it again and never did: it refused it in the end, or the client left.
+func (c *Call) HeldToTheEnd() bool {
+	return c.Refusals > 0 && !c.Headers.Reached() && (c.Outcome == Refused || c.Outcome == ClientGone && !c.Again.Reached())
 }
 
 // sentCut is the end of the request, at the latest the first sign of an

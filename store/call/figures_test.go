@@ -10,6 +10,34 @@ import (
 	"weir/proxy/wire"
 )
 
+// What weir held after a refusal, and never sent again, was not waiting for the
+// endpoint.
+func TestAccountOfACallThatWasHeldToTheEnd(t *testing.T) {
+	in := Instants{Arrived: 10 * ms, Body: 10 * ms, Admitted: 12 * ms, Connected: 12 * ms, Sent: 13 * ms, Done: 43 * ms}
+	again := in
+	again.Again, again.Connected, again.Sent = 20*ms, 21*ms, 22*ms
+	held := Parts{Queue: 2 * time.Millisecond, Attempts: 31 * time.Millisecond}
+	for _, row := range []struct {
+		sentence string
+		call     Call
+		want     Parts
+		held     bool
+	}{
+		{"weir refused it in the end", Call{Instants: in, Shaping: Shaping{Refusals: 1}, Outcome: Refused}, held, true},
+		{"its client left meanwhile", Call{Instants: in, Shaping: Shaping{Refusals: 1}, Outcome: ClientGone}, held, true},
+		{"it was sent again, refused again, and refused by weir", Call{Instants: again, Shaping: Shaping{Refusals: 2}, Outcome: Refused}, held, true},
+		{"it was sent again, and its client left before an answer", Call{Instants: again, Shaping: Shaping{Refusals: 1}, Outcome: ClientGone},
+			Parts{Queue: 2 * time.Millisecond, Attempts: 8 * time.Millisecond, Connect: time.Millisecond, Send: time.Millisecond, Wait: 21 * time.Millisecond}, false},
+	} {
+		t.Run(row.sentence, func(t *testing.T) {
+			got, _ := row.call.Account()
+			if diff := cmp.Diff(row.want, got); diff != "" || row.call.HeldToTheEnd() != row.held {
+				t.Errorf("held %v\n%s", row.call.HeldToTheEnd(), diff)
+			}
+		})
+	}
+}
+
 func TestAccount(t *testing.T) {
 	const unit = time.Millisecond
 	for _, row := range []struct {

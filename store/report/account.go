@@ -331,7 +331,7 @@ func failed(w io.Writer, c *call.Call, s Style) {
 	if c.Outcome == call.OK || c.Outcome == "" {
 		return
 	}
-	said := strings.TrimSpace(plain(c.ErrorType + " " + c.ErrorMessage))
+	said := strings.TrimSpace(plain(c.ErrorType + " " + strings.TrimPrefix(c.ErrorMessage, c.ErrorType+": ")))
 	if said != "" || c.RetryAfter > 0 || c.ErrorBody != "" {
 		fmt.Fprintln(w)
 	}

@@ -69,7 +69,9 @@ func (b *Bill) split(s *moments, wall span) {
 	}
 	b.Wall = Ms(wall.length())
 	b.InModel, b.Sending, b.Unanswered, b.Queued = part(s.model), part(s.sending), part(s.unanswered), part(s.queue)
-	b.Outside = Ms(wall.length() - before)
+	if !b.Partial { // else calls that nobody recorded took some of it
+		b.Outside = Ms(wall.length() - before)
+	}
 }
 
 // covered is how much of a time is covered by spans, which may overlap and
@@ -104,5 +106,8 @@ func (b *Bill) timeText() string {
 			parts = append(parts, lasted(part.took)+" "+part.at)
 		}
 	}
-	return strings.Join(append(parts, lasted(b.Outside)+" in tools and thought"), ", ")
+	if b.Outside.Known {
+		parts = append(parts, lasted(b.Outside)+" in tools and thought")
+	}
+	return strings.Join(parts, ", ")
 }

@@ -33,7 +33,11 @@ func laneLines(c *call.Call) [][2]string {
 		lines = append(lines, [2]string{"held", text})
 	}
 	if c.Refusals > 0 {
-		lines = append(lines, [2]string{"refusals", fmt.Sprintf("%d by the endpoint, after which weir sent it again", c.Refusals)})
+		then := "after which weir sent it again"
+		if c.HeldToTheEnd() {
+			then = "after the last of which weir held it, and did not send it again"
+		}
+		lines = append(lines, [2]string{"refusals", fmt.Sprintf("%d by the endpoint, %s", c.Refusals, then)})
 	}
 	return lines
 }
