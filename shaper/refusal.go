@@ -114,11 +114,15 @@ func (s *Shaper) refuse(ln *line, at *lane, limit, kind, why string, now, after 
 			after = wait / time.Duration(longest.waiters()+1)
 		}
 	}
-	return &Refusal{
-		Reason:     at.describe() + ": " + why,
-		Account:    Account{Lane: at.name, Limit: limit, Refusal: kind},
-		RetryAfter: max(after, 0).Truncate(time.Second) + time.Second, // whole seconds, as the header wants, and later rather than too soon
+	r := &Refusal{Reason: at.describe() + ": " + why, Account: Account{Lane: at.name, Limit: limit, Refusal: kind}}
+	if after <= 0 && limit == limitInFlight {
+		if at.took.n == 0 {
+			return r // nobody knows when a place will be free
+		}
+		after = time.Duration(at.took.mean / float64(at.slots()) * float64(time.Second)) // of the few calls there were
 	}
+	r.RetryAfter = max(after, 0).Truncate(time.Second) + time.Second // whole seconds, as the header wants, and later rather than too soon
+	return r
 }
 
 // tooLong says that a call would have to wait for longer than it may.

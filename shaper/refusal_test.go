@@ -57,13 +57,13 @@ func TestRefusals(t *testing.T) {
 		{"a full queue refuses at once, and says when a place is free", "rps=0.25 queue=2 wait=1h", 1, 2, Ask{},
 			0, "its queue is full", limitRequests, FullQueue, 5 * time.Second},
 		{"no queue refuses who would have to wait", "concurrency=1 queue=none", 1, 0, Ask{},
-			0, "its queue is full", limitInFlight, FullQueue, time.Second},
+			0, "its queue is full", limitInFlight, FullQueue, 0},
 		{"a wait that would pass its deadline is refused at once, and says when it would not", "rps=0.1 wait=35s", 1, 3, Ask{},
 			0, "it would have to wait for 40s, and may for 35s", limitRequests, HopelessWait, 6 * time.Second},
 		{"the deadline counts from the arrival", "rps=0.1 wait=35s", 1, 2, Ask{Age: 10 * time.Second},
 			0, "it would have to wait for 30s, and may for 25s", limitRequests, HopelessWait, 6 * time.Second},
 		{"a slot of which nobody knows when it comes is waited for, as long as one may", "concurrency=1 wait=20s", 1, 0, Ask{},
-			20 * time.Second, "the call has waited as long as it may", limitInFlight, Deadline, time.Second},
+			20 * time.Second, "the call has waited as long as it may", limitInFlight, Deadline, 0},
 		{"a debt that nobody can wait for is refused", "tpm=60 wait=10s", 1, 0, Ask{},
 			0, "it would have to wait for 16m40s, and may for 10s", limitTokens, HopelessWait, 991 * time.Second},
 	} {
@@ -354,6 +354,23 @@ func TestARefusalCountsInTheLaneThatRefused(t *testing.T) {
 		}
 		if diff := cmp.Diff(map[string]int64{"all": 0, "scenario=rag": 1, "endpoint": 0}, got); diff != "" {
 			t.Error(diff)
+		}
+	})
+}
+
+// One call that has ended says when a place may be free.
+func TestARefusalForSlotsGoesByTheCallsThatEnded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newShaper(t, "concurrency=2 queue=none")
+		first := admit(t, s, Ask{})
+		admit(t, s, Ask{})
+		time.Sleep(9 * time.Second)
+		first.Release(Settlement{Used: true})
+		admit(t, s, Ask{})
+		_, err := s.Admit(t.Context(), Ask{})
+		var r *Refusal
+		if !errors.As(err, &r) || r.RetryAfter != 5*time.Second {
+			t.Errorf("%v, want a place of two within 9 s: in 5", err)
 		}
 	})
 }

@@ -199,6 +199,9 @@ func (t *Tracker) earlier(seed uint64, a *arrival, blocks int, s *session) (foun
 				best, found, alone = worth, c, true
 			case worth == best && found != nil && c.session != found.session:
 				alone = false
+				if found.continued && !c.continued { // by a guess: the other one is left
+					found = c
+				}
 			}
 		}
 		if found != nil {
@@ -234,7 +237,7 @@ func (a *arrival) worth(c *call, blocks int, named bool) int {
 		worth += 3
 	}
 	switch {
-	case c.continued:
+	case c.continued && !c.doubted:
 	case c.state == answered:
 		worth += 2
 	default:

@@ -58,6 +58,7 @@ type call struct {
 	state     state
 	ended     time.Duration // unless it is running
 	continued bool          // a later call goes on from it, or tries it again
+	doubted   bool          // that was a guess among several
 	opening   bool          // its session begins with it
 	response  uint64        // the key of its response; 0 for none
 	older     *call         // with the same hash
@@ -170,7 +171,7 @@ func (t *Tracker) begin(a *arrival, s *session, l *lane, p *Place) *call {
 		c.reply = new(wire.Reply)
 	}
 	if a.before != nil {
-		a.before.continued = true
+		a.before.continued, a.before.doubted = true, a.guessed
 		c.opening = c.opening || a.retry && a.before.opening
 	}
 	if len(s.calls) == callsKept {

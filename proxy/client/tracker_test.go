@@ -137,7 +137,7 @@ func TestConversations(t *testing.T) {
 			{at: ms, says: "user hi", want: conversation("B", 1, 0, "")},
 			{at: 2 * ms, takes: -1, says: "user hi", want: conversation("C", 1, 0, "")},
 			{at: 2 * s1, says: "user hi\nassistant b\nuser x", want: conversation("B", 2, 0, "")},
-			{at: 3 * s1, says: "user hi\nassistant a\nuser y", want: conversation("A", 2, 2*s1, "user")},
+			{at: 3 * s1, says: "user hi\nassistant a\nuser y", want: conversation("A", 2, 0, "")},
 		}},
 		{"a conversation goes on in the one whose answer it repeats", []step{
 			{says: "user hi", answers: "a", want: conversation("A", 1, 0, "")},
