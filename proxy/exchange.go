@@ -101,10 +101,11 @@ func (p *Proxy) carry(w http.ResponseWriter, r *http.Request, door string, origi
 		x.refuse(http.StatusForbidden, "permission_error", errWebPage.Error(), errWebPage)
 		return
 	}
-	if !x.unseen && !x.admit() {
+	// What never reaches the endpoint takes nothing of its limits from others.
+	if x.worse != nil && x.worse.instead() {
 		return
 	}
-	if x.worse != nil && x.worse.instead() {
+	if !x.unseen && !x.admit() {
 		return
 	}
 	resp, err := x.send()

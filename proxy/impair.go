@@ -132,6 +132,7 @@ func (w *worse) instead() bool {
 			continue
 		}
 		x.c.Impaired = []string{h.String()}
+		x.c.Admitted = call.Now()
 		if x.key != nil { // which had nothing to do with it
 			x.up.keyring.give(x.key, &call.Call{})
 			x.key = nil

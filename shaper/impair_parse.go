@@ -47,8 +47,12 @@ func cutSelector(text string) (s Selector, rest string, err error) {
 	if strings.TrimSpace(words) == all {
 		return s, rest, nil
 	}
+	list, err := Words(words)
+	if err != nil {
+		return s, "", err
+	}
 	seen := map[string]bool{}
-	for _, word := range strings.Fields(words) {
+	for _, word := range list {
 		name, value, _ := strings.Cut(word, "=")
 		f := facetNamed(name)
 		switch {

@@ -309,6 +309,9 @@ func (c *Call) rateLimited(said string) advice {
 		of = " for " + quoted(c.Request.Model)
 	}
 	switch {
+	case says(said, "weir: refused: "): // a weir on the way, of whose lane its own record tells more
+		return advice{"A weir between here and the endpoint refused the request, because a limit of its own was reached.",
+			"Raise the limit of its lane with weir limit, or send less at once."}
 	case says(said, "request too large"):
 		return advice{"This one request needs more tokens than the limit" + of + " allows in a minute, so waiting does not help.",
 			"Shorten the prompt or lower its limit of output tokens, or ask the provider for a higher limit."}
