@@ -60,6 +60,9 @@ func (a *agent) checkNames(t *testing.T, calls []*call.Call) {
 		if named := c.SessionFrom == "header" || c.SessionFrom == "body"; named != a.session {
 			t.Errorf("session %q from %q; the client names it: %v", c.Session, c.SessionFrom, a.session)
 		}
+		if c.Turn != 1 {
+			t.Errorf("turn %d, want 1: the user has spoken once", c.Turn)
+		}
 		if c.KeyFingerprint == "" || c.KeyFingerprint != calls[0].KeyFingerprint {
 			t.Errorf("key %q, want the same for all calls", c.KeyFingerprint)
 		}

@@ -28,6 +28,7 @@ type place struct {
 	prompt string
 	cache  string // where clients are installed
 	home   string // its own, empty
+	behind bool   // weir exec starts it, and is not to be killed with it
 }
 
 // start is how a client is started: in an empty folder, with these variables

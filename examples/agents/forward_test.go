@@ -4,7 +4,10 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"weir/store/call"
 )
@@ -63,39 +66,91 @@ func TestForward(t *testing.T) {
 	})
 }
 
-// testForward lets the client run a tool, with nothing but HTTPS_PROXY and
-// weir's certificate between it and the host that it believes to call.
+// testForward lets the client do what it does through the reverse door, with
+// nothing but HTTPS_PROXY and weir's certificate between it and the host that it
+// believes to call.
 func (a *agent) testForward(t *testing.T) {
 	t.Parallel()
-	e := newEndpoint(t)
+	speak := "Speak. [[say " + words + "]]"
+	t.Run("speaks", func(t *testing.T) {
+		e := newEndpoint(t)
+		got, calls := a.forward(t, e.url, place{key: rightKey, prompt: speak}, nil)
+		if got.failed || !strings.Contains(got.out, words) {
+			t.Errorf("it got no answer: %v", got)
+		}
+		a.checkForward(t, e, calls, call.OK)
+	})
+	t.Run("runs a tool", func(t *testing.T) {
+		e := newEndpoint(t)
+		got, calls := a.forward(t, e.url, place{key: rightKey, prompt: a.toolPrompt()}, nil)
+		wantToolResult(t, got)
+		a.checkForward(t, e, calls, call.OK, call.OK)
+		for i, c := range calls {
+			if tools := i == 1; tools != (c.ThinkFor == "tools") {
+				t.Errorf("call %d came after %v for %q", i+1, c.Think, c.ThinkFor)
+			}
+		}
+	})
+	t.Run("tries again after 500", func(t *testing.T) {
+		e := newEndpoint(t)
+		got, calls := a.forward(t, e.url, place{key: rightKey, prompt: "Speak. [[fault 500 1]] [[say " + words + "]]"}, nil)
+		if got.failed || !strings.Contains(got.out, words) {
+			t.Errorf("it gave up: %v", got)
+		}
+		a.checkForward(t, e, calls, call.ServerError, call.OK)
+	})
+	t.Run("is killed", func(t *testing.T) {
+		e := newEndpoint(t)
+		e.plain = true
+		url, seen := relay(t, strings.TrimPrefix(e.url, "http://"), "Reservoirs")
+		_, calls := a.forward(t, url, place{key: rightKey, prompt: "Speak. [[fault stall:10m]] [[say Reservoirs hold " + strings.Repeat("much water, ", 20) + "]]"}, seen)
+		a.checkForward(t, e, calls, call.ClientGone)
+		for _, c := range calls {
+			if !c.FirstToken.Reached() || c.Done < c.FirstToken.Received {
+				t.Errorf("first token %v, done %v", c.FirstToken, c.Done)
+			}
+		}
+	})
+}
+
+// forward runs the client behind weir exec, and gives its main calls.
+func (a *agent) forward(t *testing.T, upstream string, p place, stop <-chan struct{}) (ended, []*call.Call) {
+	t.Helper()
 	db := filepath.Join(t.TempDir(), "weir.db")
-	begin := a.start
-	a.start = func(p place) start {
-		s := begin(p)
-		s.argv = slices.Concat([]string{os.Getenv("WEIR"), "exec", "--door", "forward", "--scenario", scenario, "--upstream", e.url, "--db", db, "--"}, s.argv)
+	behind := *a
+	behind.start = func(p place) start {
+		s := a.start(p)
+		s.argv = slices.Concat([]string{os.Getenv("WEIR"), "exec", "--door", "forward", "--scenario", scenario, "--upstream", upstream, "--db", db, "--"}, s.argv)
 		return s
 	}
-	got := a.run(t, place{key: rightKey, prompt: a.toolPrompt()}, nil)
-	wantToolResult(t, got)
-	var turns []*call.Call
+	p.behind = true
+	got := behind.run(t, p, stop)
+	var calls []*call.Call
 	for _, c := range generating(recorded(t, db)) {
 		if c.Door != "connect" {
 			t.Errorf("call %v came by the door %q", c, c.Door)
 		}
 		if c.Purpose == "main" {
-			turns = append(turns, c)
+			calls = append(calls, c)
 		}
 	}
-	if len(turns) != 2 || turns[0].Outcome != call.OK || turns[1].Outcome != call.OK {
-		t.Fatalf("calls %v, want two that are ok; %v", turns, got)
-	}
-	for i, c := range turns {
-		a.checkAnswer(t, c, e.record(c.ResponseID))
-		if c.ClientName != a.client || c.Scenario != scenario || c.ScenarioFrom != "proxy" || c.Session == "" || c.Session != turns[0].Session || c.Turn != 1 {
+	return got, calls
+}
+
+// checkForward wants calls with these outcomes, all of one turn.
+func (a *agent) checkForward(t *testing.T, e *endpoint, calls []*call.Call, want ...call.Outcome) {
+	t.Helper()
+	var got []call.Outcome
+	for _, c := range calls {
+		got = append(got, c.Outcome)
+		if c.ClientName != a.client || c.Scenario != scenario || c.ScenarioFrom != "proxy" || c.Session == "" || c.Session != calls[0].Session || c.Turn != 1 {
 			t.Errorf("client %q, scenario %q from %q, session %q, turn %d", c.ClientName, c.Scenario, c.ScenarioFrom, c.Session, c.Turn)
 		}
-		if tools := i == 1; tools != (c.ThinkFor == "tools") {
-			t.Errorf("call %d came after %v for %q", i+1, c.Think, c.ThinkFor)
+		if c.Outcome == call.OK {
+			a.checkAnswer(t, c, e.record(c.ResponseID))
 		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("outcomes (-want +got):\n%s\n%v", diff, calls)
 	}
 }

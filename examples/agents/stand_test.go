@@ -14,6 +14,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -295,7 +296,11 @@ func (a *agent) run(t *testing.T, p place, stop <-chan struct{}) ended {
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	// Agents start further processes, which are killed with them.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	kill := func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	cmd.Cancel = kill
+	if p.behind {
+		cmd.Cancel = func() error { return killMembers(cmd.Process.Pid) }
+	}
 	cmd.WaitDelay = 5 * time.Second
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -308,11 +313,24 @@ func (a *agent) run(t *testing.T, p place, stop <-chan struct{}) ended {
 		cancel()
 		err = <-done
 	}
-	_ = cmd.Cancel() // what it left behind
+	_ = kill() // what it left behind
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		t.Fatalf("%s does not end: %s%s", a.name, &out, &errs)
 	}
 	return ended{out.String(), errs.String(), err != nil}
+}
+
+// killMembers kills all processes of a group but its leader, as weir exec is of
+// the client that it has started.
+func killMembers(group int) error {
+	all, err := filepath.Glob("/proc/[0-9]*")
+	for _, dir := range all {
+		pid, _ := strconv.Atoi(filepath.Base(dir))
+		if of, err := syscall.Getpgid(pid); err == nil && of == group && pid != group {
+			_ = syscall.Kill(pid, syscall.SIGKILL) // unless it has gone by itself
+		}
+	}
+	return err
 }
 
 func (e ended) String() string { return fmt.Sprintf("it said:\n%s\n%s", e.out, e.err) }
