@@ -266,3 +266,21 @@ func TestSecretIsNeverPrinted(t *testing.T) {
 		t.Errorf("printed: %s", all[i])
 	}
 }
+
+// Some gateways want the key in the path as well.
+func TestAKeyInThePathIsNotKept(t *testing.T) {
+	s := start(t, upstreamOf(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNotFound) }), nil)
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url+"/unlike-any-other-0123456789/v1/messages", strings.NewReader(`{"model":"m"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("X-Api-Key", "unlike-any-other-0123456789")
+	resp, err := s.client.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	if c := s.call(t, 1); strings.Contains(c.Path, "unlike") || !strings.HasSuffix(c.Path, "/v1/messages") {
+		t.Errorf("path %q", c.Path)
+	}
+}
