@@ -146,7 +146,7 @@ func (x *exchange) readPath() {
 	x.format = wire.For(x.route.API)
 	c.API, c.Operation = x.route.API, x.route.Operation
 	if len(plain) > longestPlainPath {
-		plain = call.NewKeys(carried(x.r)...).Redact(call.Redact(plain))
+		plain = call.NewKeys(carried(x.r)...).Redact(plain)
 	}
 	c.Method, c.Path = x.r.Method, plain
 }
