@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -114,10 +115,11 @@ func waitingFor(t *testing.T, status string) int {
 	t.Helper()
 	rows := strings.Split(strings.TrimSpace(status), "\n")
 	fields := strings.Split(rows[len(rows)-1], "\t")
-	if len(rows) != 2 || len(fields) != 6 {
+	column := slices.Index(strings.Split(rows[0], "\t"), "waiting_spans")
+	if len(rows) != 2 || column < 0 || column >= len(fields) {
 		t.Fatalf("the status is\n%s", status)
 	}
-	n, err := strconv.Atoi(fields[2])
+	n, err := strconv.Atoi(fields[column])
 	if err != nil {
 		t.Fatal(err)
 	}
