@@ -46,8 +46,12 @@ func TestCollectorHoldsWhatSQLiteHolds(t *testing.T) {
 // The collector is killed twice during a run, and is down at its end. Nothing of
 // that is seen in the run, and when the collector is back it can be sent all.
 func TestCollectorIsKilledDuringARun(t *testing.T) {
+	t.Parallel()
 	for _, protocol := range []string{"grpc", "http/protobuf"} {
-		t.Run(protocol, func(t *testing.T) { killedDuringARun(t, protocol) })
+		t.Run(protocol, func(t *testing.T) {
+			t.Parallel() // it is mostly the simulator's answers that take long
+			killedDuringARun(t, protocol)
+		})
 	}
 }
 
