@@ -45,7 +45,7 @@ func (l *grown) Read(p []byte) (int, error) {
 // each hash id is new and each length another: what it remembers of them was
 // full before.
 func TestReadersHoldNoMoreOfALongTrace(t *testing.T) {
-	const keys = 2500
+	const keys = 1000
 	const rows = 8 * keys
 	for name, file := range map[string]grown{
 		"azure": {head: "TIMESTAMP,ContextTokens,GeneratedTokens\n", line: func(dst []byte, i int) []byte {
