@@ -14,12 +14,12 @@ import (
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
 	"go.opentelemetry.io/otel/sdk/resource"
 	resourcepb "go.opentelemetry.io/proto/otlp/resource/v1"
-	"google.golang.org/protobuf/proto"
 )
 
 const (
 	sendRows    = 512
 	sendBytes   = 1<<20 - 16<<10 // gateways take messages of 1 MiB, collectors of 4; one span is smaller
+	gatherFor   = time.Second    // how long a span waits for others to go with it
 	sendTimeout = 10 * time.Second
 	firstRetry  = time.Second
 	longRetry   = 30 * time.Second
@@ -39,7 +39,8 @@ type Outbox struct {
 	resource *resourcepb.Resource
 	log      *slog.Logger
 
-	wake                   chan struct{}
+	fresh                  fresh // what this process wrote; empty of one that does not record
+	wake, full             chan struct{}
 	stop                   chan struct{}
 	done                   chan struct{}
 	ctx                    context.Context // ends when no more may be sent
@@ -74,7 +75,12 @@ func newOutbox(ctx context.Context, db *DB, r *Recorder, res *resource.Resource,
 		b.cancel()
 		return nil, fmt.Errorf("database %s: %w", db.Path, explain(err))
 	}
-	wrote := func(int64) { b.stir() }
+	wrote := func(batch []ended, ids []int64) {
+		if b.fresh.put(batch, ids) {
+			stir(b.full)
+		}
+		stir(b.wake)
+	}
 	r.wrote.Store(&wrote)
 	go b.run(b.ctx)
 	return b, nil
@@ -104,7 +110,7 @@ func openOutbox(ctx context.Context, db *DB, writer int64, res *resource.Resourc
 	b := &Outbox{
 		db: db, endpoint: at, writer: writer, client: client, log: o.Log, ctx: run, cancel: cancel,
 		resource: &resourcepb.Resource{Attributes: keyValues(res.Attributes())},
-		wake:     make(chan struct{}, 1), stop: make(chan struct{}), done: make(chan struct{}),
+		wake:     make(chan struct{}, 1), full: make(chan struct{}, 1), stop: make(chan struct{}), done: make(chan struct{}),
 	}
 	if b.log == nil {
 		b.log = slog.New(slog.DiscardHandler)
@@ -148,9 +154,9 @@ func (b *Outbox) Waiting(ctx context.Context) (n int64, err error) {
 	return n, err
 }
 
-func (b *Outbox) stir() {
+func stir(c chan struct{}) {
 	select {
-	case b.wake <- struct{}{}:
+	case c <- struct{}{}:
 	default:
 	}
 }
@@ -176,8 +182,20 @@ func (b *Outbox) run(ctx context.Context) {
 			_ = b.sendAll(ctx) // told by Err
 			return
 		case <-wake:
+			b.gather()
 		case <-again:
 		}
+	}
+}
+
+// gather waits for more to send: a message costs as much as many spans.
+func (b *Outbox) gather() {
+	timer := time.NewTimer(gatherFor)
+	defer timer.Stop()
+	select {
+	case <-b.stop:
+	case <-b.full:
+	case <-timer.C:
 	}
 }
 
@@ -228,7 +246,7 @@ func (b *Outbox) sendBatch(ctx context.Context, writer int64) (more bool, err er
 	if err := b.db.read.QueryRowContext(ctx, "SELECT last_id FROM export_cursor WHERE target = ? AND writer = ?", b.target, writer).Scan(&cursor); err != nil {
 		return false, err
 	}
-	d, more, err := b.send(ctx, writer, filter{}, cursor)
+	d, more, err := b.sendFresh(ctx, writer, cursor)
 	if d.last > cursor || d.rejected > 0 {
 		if _, written := b.db.write.ExecContext(ctx, "UPDATE export_cursor SET last_id = ?, rejected = rejected + ?, rejection = coalesce(?, rejection) WHERE target = ? AND writer = ?",
 			d.last, d.rejected, null(d.rejection), b.target, writer); written != nil {
@@ -249,40 +267,57 @@ func null(s string) any {
 	return s
 }
 
+// sendFresh sends what this process wrote behind an id, from the database only
+// where it must.
+func (b *Outbox) sendFresh(ctx context.Context, writer, behind int64) (d dealt, more bool, err error) {
+	if writer == b.writer {
+		if batch, last, ok := b.fresh.take(behind); ok {
+			d, err = b.deliver(ctx, writer, batch, behind, last)
+			return d, false, err
+		}
+	}
+	return b.send(ctx, writer, filter{}, behind)
+}
+
 // send sends the first spans behind an id that a writer wrote and f lets pass,
-// as many as go in one message, and says what became of them, even beside an
-// error.
+// as many as go in one message.
 func (b *Outbox) send(ctx context.Context, writer int64, f filter, behind int64) (d dealt, more bool, err error) {
 	f.and("s.id > ?", behind)
 	f.and("s.writer = ?", writer)
-	d.last = behind
-	last, n, size := behind, 0, 0
-	var batch []outgoing
+	last, n := behind, 0
+	var batch message
 	for id, row := range b.db.spans(ctx, selectSpan+f.sql()+" ORDER BY s.id LIMIT ?", append(f.args, sendRows)...) {
 		if row.err != nil {
-			return d, false, row.err
+			return dealt{last: behind}, false, row.err
 		}
 		if row.sampled {
-			s := span(row.call)
-			if size += proto.Size(s); size > sendBytes && len(batch) > 0 {
+			if batch.add(id, row.call); len(batch.encoded) > sendBytes && len(batch.spans) > 1 {
+				batch.undo()
 				more = true
 				break
 			}
-			batch = append(batch, outgoing{id, s})
 		}
 		last, n = id, n+1
 	}
-	if len(batch) > 0 {
+	d, err = b.deliver(ctx, writer, batch, behind, last)
+	return d, err == nil && (more || n == sendRows), err
+}
+
+// deliver sends a message of a writer's spans, all that are to be sent behind
+// one id up to another, and says what became of them, even beside an error.
+func (b *Outbox) deliver(ctx context.Context, writer int64, batch message, behind, last int64) (d dealt, err error) {
+	d.last = behind
+	if len(batch.spans) > 0 {
 		from, err := b.resourceOf(ctx, writer)
 		if err != nil {
-			return d, false, err
+			return d, err
 		}
 		if err := b.upload(ctx, from, batch, &d); err != nil {
-			return d, false, err
+			return d, err
 		}
 	}
 	d.last = last
-	return d, more || n == sendRows, nil
+	return d, nil
 }
 
 // shutdown makes a last attempt, which ctx ends.

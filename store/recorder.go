@@ -33,8 +33,9 @@ type Recorder struct {
 	writing
 	writer int64
 	names  *names
-	// wrote is told the last id after each batch; nil when nobody listens.
-	wrote atomic.Pointer[func(lastID int64)]
+	// wrote is shown each batch once it is written, with the calls' ids, 0 for one
+	// that was not; nil when nobody listens.
+	wrote atomic.Pointer[func(batch []ended, ids []int64)]
 	// measure is shown each ended call once, by the writer; nil when nobody looks.
 	measure atomic.Pointer[func(*call.Call, trace.SpanContext)]
 
@@ -303,7 +304,7 @@ func (r *Recorder) anyOpen() bool {
 
 // writeBatch writes ended calls and the calls in flight in one transaction.
 func (r *Recorder) writeBatch(batch []ended) error {
-	last, written, err := r.transaction(batch)
+	ids, written, err := r.transaction(batch)
 	if r.note(err) != nil {
 		r.names.forget() // some of them may have been rolled back
 		return r.Err()
@@ -311,60 +312,61 @@ func (r *Recorder) writeBatch(batch []ended) error {
 	r.written.Add(int64(written))
 	r.waiting.Add(-int64(written))
 	r.lose(len(batch) - written)
-	if wrote := r.wrote.Load(); wrote != nil && last > 0 {
-		(*wrote)(last)
+	if wrote := r.wrote.Load(); wrote != nil && written > 0 {
+		(*wrote)(batch, ids)
 	}
 	return nil
 }
 
 // transaction writes what it can of a batch: a call that cannot be put into a
 // row, which no call should be, is left out, and does not stop the others.
-func (r *Recorder) transaction(batch []ended) (last int64, written int, err error) {
+func (r *Recorder) transaction(batch []ended) (ids []int64, written int, err error) {
 	tx, err := r.db.write.Begin()
 	if err != nil {
-		return 0, 0, err
+		return nil, 0, err
 	}
 	defer func() { _ = tx.Rollback() }() // after a commit it does nothing
 	if len(batch) > 0 {
 		insert, err := tx.Prepare(insertSpan)
 		if err != nil {
-			return 0, 0, err
+			return nil, 0, err
 		}
 		defer insert.Close()
-		for _, e := range batch {
+		ids = make([]int64, len(batch))
+		for i, e := range batch {
 			var stored error // of a name that had to be written
 			values, err := row(e.call, r.writer, e.span.IsSampled(), func(name string) (id int64, err error) {
 				id, stored = r.names.id(tx, name)
 				return id, stored
 			})
 			if stored != nil {
-				return 0, 0, stored
+				return nil, 0, stored
 			}
 			if err != nil {
 				continue
 			}
 			res, err := insert.Exec(values...)
 			if err != nil {
-				return 0, 0, err
+				return nil, 0, err
 			}
-			if last, err = res.LastInsertId(); err != nil {
-				return 0, 0, err
+			if ids[i], err = res.LastInsertId(); err != nil {
+				return nil, 0, err
 			}
 			written++
 		}
 	}
 	settle, err := r.inFlight(tx, batch)
 	if err != nil {
-		return 0, 0, err
+		return nil, 0, err
 	}
 	if _, err := tx.Exec("UPDATE writers SET heartbeat_ns = ?, lost = ? WHERE id = ?", time.Now().UnixNano(), r.lost.Load()+int64(len(batch)-written), r.writer); err != nil {
-		return 0, 0, err
+		return nil, 0, err
 	}
 	if err := tx.Commit(); err != nil {
-		return 0, 0, err
+		return nil, 0, err
 	}
 	settle()
-	return last, written, nil
+	return ids, written, nil
 }
 
 // inFlight brings the table of calls in flight up to date: those of the batch

@@ -53,7 +53,11 @@ type series struct {
 	// events are for what is recorded with each event of a stream, which is often:
 	// without the address and the API it costs less.
 	events []metric.RecordOption
+	more   map[extra]metric.MeasurementOption // what with made; the recorder's own
 }
+
+// extra are attributes beside a series' own.
+type extra [3]attribute.KeyValue
 
 // of is the series in which the calls of s are counted. answered says that an
 // endpoint took one.
@@ -77,7 +81,7 @@ func (l *seriesLabels) of(s call.Series, answered bool) *series {
 	}
 	found := l.known[s]
 	if found == nil {
-		found = &series{all: s.Attributes()}
+		found = &series{all: s.Attributes(), more: map[extra]metric.MeasurementOption{}}
 		found.plain = metric.WithAttributeSet(attribute.NewSet(found.all...))
 		found.record = []metric.RecordOption{found.plain}
 		less := s
@@ -99,12 +103,20 @@ func (l *seriesLabels) each() map[*series]int64 {
 	return all
 }
 
-// with are the series' attributes and some more.
+// with are the series' attributes and at most three more, of which there are few
+// kinds: they are made once.
 func (s *series) with(more ...attribute.KeyValue) metric.MeasurementOption {
 	if len(more) == 0 {
 		return s.plain
 	}
-	return metric.WithAttributeSet(attribute.NewSet(append(s.all[:len(s.all):len(s.all)], more...)...))
+	var key extra
+	copy(key[:], more)
+	made := s.more[key]
+	if made == nil || len(more) > len(key) {
+		made = metric.WithAttributeSet(attribute.NewSet(append(s.all[:len(s.all):len(s.all)], more...)...))
+		s.more[key] = made
+	}
+	return made
 }
 
 // failure is the attribute of what went wrong; none where nothing did.

@@ -8,21 +8,12 @@ import (
 	"strings"
 
 	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/codes"
 	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
 	resourcepb "go.opentelemetry.io/proto/otlp/resource/v1"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 	grpccodes "google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
-
-	"weir/store/call"
 )
-
-// outgoing is a span and its id in the database.
-type outgoing struct {
-	id   int64
-	span *tracepb.Span
-}
 
 // dealt is what became of spans that were sent.
 type dealt struct {
@@ -34,34 +25,34 @@ type dealt struct {
 // upload sends spans. Those that the collector refuses for good are found by
 // halving, and passed over: they would stand before all others. An error says
 // that those behind d.last are to be sent again.
-func (b *Outbox) upload(ctx context.Context, from *resourcepb.Resource, batch []outgoing, d *dealt) error {
+func (b *Outbox) upload(ctx context.Context, from *resourcepb.Resource, batch message, d *dealt) error {
 	err := b.post(ctx, from, batch)
 	rejected, why, partial := partlyTaken(err)
 	switch {
 	case err == nil || partial:
-		d.last = batch[len(batch)-1].id
-		b.sent.Add(int64(len(batch)) - min(rejected, int64(len(batch))))
+		d.last = batch.spans[len(batch.spans)-1].id
+		b.sent.Add(max(int64(len(batch.spans))-rejected, 0))
 		if rejected > 0 {
 			b.reject(d, rejected, b.explain(why).Error())
 		}
 		return nil
 	case !forGood(err):
 		return b.explain(err)
-	case len(batch) > 1:
-		half := len(batch) / 2
-		if err := b.upload(ctx, from, batch[:half], d); err != nil {
+	case len(batch.spans) > 1:
+		half := len(batch.spans) / 2
+		if err := b.upload(ctx, from, batch.some(batch.spans[:half]), d); err != nil {
 			return err
 		}
-		return b.upload(ctx, from, batch[half:], d)
+		return b.upload(ctx, from, batch.some(batch.spans[half:]), d)
 	}
 	// One that refuses even nothing does not speak of this span: it is no
 	// collector, or it is set up wrong, and what waits for it is kept.
-	if b.post(ctx, from, nil) != nil {
+	if b.post(ctx, from, message{}) != nil {
 		return b.explain(err)
 	}
-	s := batch[0]
+	s := batch.spans[0]
 	d.last = s.id
-	b.reject(d, 1, fmt.Sprintf("span %x of trace %x: %s", s.span.SpanId, s.span.TraceId, b.explain(err)))
+	b.reject(d, 1, fmt.Sprintf("span %x of trace %x: %s", s.span, s.trace, b.explain(err)))
 	return nil
 }
 
@@ -75,17 +66,10 @@ func (b *Outbox) reject(d *dealt, n int64, why string) {
 }
 
 // post makes one request; without spans it asks whether any are taken.
-func (b *Outbox) post(ctx context.Context, from *resourcepb.Resource, batch []outgoing) error {
+func (b *Outbox) post(ctx context.Context, from *resourcepb.Resource, batch message) error {
 	ctx, cancel := context.WithTimeout(ctx, sendTimeout)
 	defer cancel()
-	spans := make([]*tracepb.Span, 0, len(batch))
-	for _, o := range batch {
-		spans = append(spans, o.span)
-	}
-	return b.client.UploadTraces(ctx, []*tracepb.ResourceSpans{{
-		Resource:   from,
-		ScopeSpans: []*tracepb.ScopeSpans{{Scope: &commonpb.InstrumentationScope{Name: "weir"}, Spans: spans}},
-	}})
+	return b.client.UploadTraces(ctx, []*tracepb.ResourceSpans{{Resource: from, ScopeSpans: []*tracepb.ScopeSpans{batch.scope()}}})
 }
 
 // The exporters' errors have no types that others can name.
@@ -123,25 +107,6 @@ func forGood(err error) bool {
 		return strings.Contains(s.Message(), "larger than max")
 	}
 	return false
-}
-
-// span is a call as OTLP has it.
-func span(c *call.Call) *tracepb.Span {
-	s := &tracepb.Span{
-		TraceId: c.TraceID[:], SpanId: c.SpanID[:], Name: c.SpanName(), Kind: tracepb.Span_SPAN_KIND_CLIENT,
-		StartTimeUnixNano: uint64(c.Started().UnixNano()), EndTimeUnixNano: uint64(c.Done.Time().UnixNano()),
-		Attributes: keyValues(c.Attributes()), Flags: 1, TraceState: c.TraceState,
-	}
-	for _, e := range c.SpanEvents() {
-		s.Events = append(s.Events, &tracepb.Span_Event{Name: e.Name, TimeUnixNano: uint64(e.At.Time().UnixNano())})
-	}
-	if c.ParentSpan != [8]byte{} {
-		s.ParentSpanId = c.ParentSpan[:]
-	}
-	if code, message := c.SpanStatus(); code == codes.Error {
-		s.Status = &tracepb.Status{Code: tracepb.Status_STATUS_CODE_ERROR, Message: message}
-	}
-	return s
 }
 
 func keyValues(list []attribute.KeyValue) []*commonpb.KeyValue {

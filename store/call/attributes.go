@@ -82,7 +82,12 @@ func (c *Call) StartAttributes() []attribute.KeyValue {
 // properties there are the figures that follow from them, for those who read the
 // spans elsewhere.
 func (c *Call) Attributes() []attribute.KeyValue {
-	list := appendFields(make([]attribute.KeyValue, 0, 128), c, startFields)
+	return c.AppendAttributes(make([]attribute.KeyValue, 0, 128))
+}
+
+// AppendAttributes puts them behind others.
+func (c *Call) AppendAttributes(list []attribute.KeyValue) []attribute.KeyValue {
+	list = appendFields(list, c, startFields)
 	return c.appendFigures(appendFields(c.appendLabels(list), c, endFields))
 }
 
