@@ -47,7 +47,7 @@ const unknownModality = "unknown"
 // genAI are the metrics of one profile. Those about a model's server are none of
 // weir's: it sees the client's side.
 type genAI struct {
-	duration, firstChunk, perChunk metric.Float64Histogram
+	duration, firstChunk metric.Float64Histogram
 
 	// Of 0.1; nil in 1.41.
 	used map[string]metric.Int64Counter // by their names' ends
@@ -57,13 +57,18 @@ type genAI struct {
 	typed         bool
 }
 
+// genAIPrefix is how the names of a profile's metrics begin.
+func genAIPrefix(profile string) string {
+	if profile == "1.41" {
+		return "gen_ai.client.operation."
+	}
+	return "gen_ai.client.inference."
+}
+
 // newGenAI makes the instruments of a profile.
 func newGenAI(meter metric.Meter, profile string) (*genAI, error) {
 	var errs []error
-	prefix := "gen_ai.client.inference."
-	if profile == "1.41" {
-		prefix = "gen_ai.client.operation."
-	}
+	prefix := genAIPrefix(profile)
 	seconds := func(name, what string) metric.Float64Histogram {
 		h, err := meter.Float64Histogram(prefix+name, metric.WithUnit("s"), metric.WithDescription(what), metric.WithExplicitBucketBoundaries(secondBuckets()...))
 		errs = append(errs, err)
@@ -77,7 +82,6 @@ func newGenAI(meter metric.Meter, profile string) (*genAI, error) {
 	g := &genAI{
 		duration:   seconds("duration", "How long calls took, failed ones too."),
 		firstChunk: seconds("time_to_first_chunk", "From the request's end to the first event of a stream, which is no first token."),
-		perChunk:   seconds("time_per_output_chunk", "Between an event of a stream and the one before it."),
 	}
 	if profile == "1.41" {
 		g.typed = true

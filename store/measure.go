@@ -29,7 +29,8 @@ type callMetrics struct {
 
 	calls                        metric.Int64Counter
 	ttftFelt, ttftUpstream, tpot metric.Float64Histogram
-	queued, gap, overhead        metric.Float64Histogram
+	queued, overhead             metric.Float64Histogram
+	chunk, gap                   *perEvent
 	stalls                       metric.Int64Counter
 	stalled, parts               metric.Float64Counter
 	inFlight                     metric.Int64ObservableUpDownCounter
@@ -39,10 +40,12 @@ type callMetrics struct {
 	cpu                          metric.Float64ObservableCounter
 	recorder                     *Recorder
 	outbox                       *Outbox // nil: nothing is sent on
+
+	chunks, gaps []float64 // of the call that is looked at; kept for their room
 }
 
 // newCallMetrics makes the instruments.
-func newCallMetrics(meter metric.Meter, t *Tracing, profiles []string) (*callMetrics, error) {
+func newCallMetrics(meter metric.Meter, t *Tracing, profiles []string, events *perEvents) (*callMetrics, error) {
 	m := &callMetrics{labels: newSeriesLabels(), recorder: t.Recorder, outbox: t.Outbox}
 	var errs []error
 	seconds := func(to *metric.Float64Histogram, name, what string, bounds []float64) {
@@ -61,7 +64,9 @@ func newCallMetrics(meter metric.Meter, t *Tracing, profiles []string) (*callMet
 		c, err := meter.Int64ObservableCounter(name, metric.WithUnit(unit), metric.WithDescription(what))
 		*to, errs = c, append(errs, err)
 	}
+	var perChunk []string
 	for _, profile := range profiles {
+		perChunk = append(perChunk, genAIPrefix(profile)+"time_per_output_chunk")
 		g, err := newGenAI(meter, profile)
 		m.genAI, errs = append(m.genAI, g), append(errs, err)
 	}
@@ -70,7 +75,6 @@ func newCallMetrics(meter metric.Meter, t *Tracing, profiles []string) (*callMet
 	seconds(&m.ttftUpstream, "weir.ttft.upstream", "From the request's end to its first token: the model's and the network's share.", secondBuckets())
 	seconds(&m.tpot, "weir.tpot", "Time per output token after the first, by the provider's usage.", doubled(0.001, 2, 14))
 	seconds(&m.queued, "weir.queue.duration", "How long weir held calls before it let them go.", secondBuckets())
-	seconds(&m.gap, "weir.stream.chunk_gap", "Between events with output; an event may hold many tokens.", doubled(0.001, 2, 17))
 	seconds(&m.overhead, "weir.overhead.duration", "What weir added to the first token: its work on a request that had not to wait, and on the first token.", doubled(0.000_05, 2, 16))
 	count(&m.stalls, "weir.stream.stalls", "{stall}", "Gaps between events with output above the threshold.")
 	sum(&m.stalled, "weir.stream.stalled.time", "The sum of such gaps.")
@@ -81,6 +85,10 @@ func newCallMetrics(meter metric.Meter, t *Tracing, profiles []string) (*callMet
 	observed(&m.failed, "weir.otlp.attempts.failed", "{attempt}", "Attempts to send spans that the collector did not take; they are tried again.")
 	observed(&m.rejected, "weir.otlp.spans.rejected", "{span}", "Spans that the collector will never take; they are not sent again.")
 	var err error
+	m.chunk, err = events.histogram(meter, "Between an event of a stream and the one before it.", secondBuckets(), perChunk...)
+	errs = append(errs, err)
+	m.gap, err = events.histogram(meter, "Between events with output; an event may hold many tokens.", doubled(0.001, 2, 17), "weir.stream.chunk_gap")
+	errs = append(errs, err)
 	m.inFlight, err = meter.Int64ObservableUpDownCounter("weir.calls.in_flight", metric.WithUnit("{call}"), metric.WithDescription("Calls that have begun and not ended."))
 	errs = append(errs, err)
 	m.waiting, err = meter.Int64ObservableUpDownCounter("weir.spans.waiting", metric.WithUnit("{span}"), metric.WithDescription("Spans that are not written yet."))
@@ -199,26 +207,22 @@ func (m *callMetrics) recordLatency(ctx context.Context, c *call.Call, s *series
 // recordGaps takes down the time between the events of a stream. Only the
 // longest gap leads to the span: of a thousand one looks at that.
 func (m *callMetrics) recordGaps(ctx context.Context, c *call.Call, s *series) {
-	plain := context.Background()
+	m.chunks, m.gaps = m.chunks[:0], m.gaps[:0]
 	var last, token time.Duration
 	first, firstToken := true, true
 	for e := range c.Timeline.Events() {
 		if !first {
-			for _, g := range m.genAI {
-				g.perChunk.Record(plain, (e.After - last).Seconds(), s.events...)
-			}
+			m.chunks = append(m.chunks, (e.After - last).Seconds())
 		}
 		first, last = false, e.After
 		if e.Output == 0 {
 			continue
 		}
 		if gap := e.After - token; !firstToken && gap > 0 { // what came in one read has no time between
-			at := plain
-			if gap == c.Gaps.Longest {
-				at = ctx
-			}
-			m.gap.Record(at, gap.Seconds(), s.events...)
+			m.gaps = append(m.gaps, gap.Seconds())
 		}
 		firstToken, token = false, e.After
 	}
+	m.chunk.record(ctx, s, m.chunks, -1)
+	m.gap.record(ctx, s, m.gaps, c.Gaps.Longest.Seconds())
 }

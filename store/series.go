@@ -52,8 +52,9 @@ type series struct {
 	record []metric.RecordOption // plain
 	// events are for what is recorded with each event of a stream, which is often:
 	// without the address and the API it costs less.
-	events []metric.RecordOption
-	more   map[extra]metric.MeasurementOption // what with made; the recorder's own
+	events   []metric.RecordOption
+	eventSet attribute.Set                      // the same
+	more     map[extra]metric.MeasurementOption // what with made; the recorder's own
 }
 
 // extra are attributes beside a series' own.
@@ -86,7 +87,8 @@ func (l *seriesLabels) of(s call.Series, answered bool) *series {
 		found.record = []metric.RecordOption{found.plain}
 		less := s
 		less.Host, less.Port, less.API = "", 0, ""
-		found.events = []metric.RecordOption{metric.WithAttributeSet(attribute.NewSet(less.Attributes()...))}
+		found.eventSet = attribute.NewSet(less.Attributes()...)
+		found.events = []metric.RecordOption{metric.WithAttributeSet(found.eventSet)}
 		l.known[s] = found
 	}
 	return found
