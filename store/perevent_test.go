@@ -5,7 +5,6 @@ import (
 	"slices"
 	"testing"
 
-	"go.opentelemetry.io/otel/metric"
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata/metricdatatest"
@@ -99,7 +98,7 @@ func TestValuesOfEventsAreTheSDKsWhereAReaderWantsThemOtherwise(t *testing.T) {
 func BenchmarkGaps(b *testing.B) {
 	for name, events := range map[string]*perEvents{"own": {}, "sdk": {exponential: true}} {
 		b.Run(name, func(b *testing.B) {
-			var meter metric.Meter = sdkmetric.NewMeterProvider(sdkmetric.WithReader(sdkmetric.NewManualReader())).Meter("weir")
+			meter := sdkmetric.NewMeterProvider(sdkmetric.WithReader(sdkmetric.NewManualReader())).Meter("weir")
 			h, err := events.histogram(meter, "what", doubled(0.001, 2, 17), "one")
 			if err != nil {
 				b.Fatal(err)
