@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -11,12 +13,14 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime/debug"
 	"runtime/pprof"
 	"slices"
 	"strings"
 	"time"
 
 	"weir/proxy"
+	"weir/shaper"
 	"weir/store"
 )
 
@@ -103,6 +107,10 @@ func (b *bench) startWeir(env ...string) (*process, error) {
 	return startProcess(cmd)
 }
 
+// seldom is about how seldom weir proxy has the garbage of some hundred streams
+// collected, in percent of what is in use.
+const seldom = 300
+
 // serveUnrecorded assembles a weir that measures each call and writes nothing
 // down: what recording costs is told from it.
 func serveUnrecorded(target string, in io.Reader, out io.Writer) error {
@@ -110,7 +118,11 @@ func serveUnrecorded(target string, in io.Reader, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	p := &proxy.Proxy{Upstreams: []proxy.Upstream{{Name: "origin", URL: upstream}}, Forward: &proxy.Forward{}}
+	debug.SetGCPercent(seldom)
+	p := &proxy.Proxy{
+		Upstreams: []proxy.Upstream{{Name: "origin", URL: upstream}}, Forward: &proxy.Forward{}, Shaper: &shaper.Shaper{},
+		Fingerprint: func(key string) string { sum := sha256.Sum256([]byte(key)); return hex.EncodeToString(sum[:4]) },
+	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return err
