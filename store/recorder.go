@@ -32,6 +32,7 @@ const (
 type Recorder struct {
 	writing
 	writer int64
+	sql    statements
 	names  *names
 	// wrote is shown each batch once it is written, with the calls' ids, 0 for one
 	// that was not; nil when nobody listens.
@@ -82,8 +83,12 @@ func NewRecorder(ctx context.Context, db *DB, version string) (*Recorder, error)
 	if err != nil {
 		return nil, err
 	}
+	sql, err := prepare(ctx, db)
+	if err != nil {
+		return nil, fmt.Errorf("database %s: %w", db.Path, explain(err))
+	}
 	r := &Recorder{
-		writing: writing{db: db}, writer: id, names: newNames(),
+		writing: writing{db: db}, writer: id, sql: sql, names: newNames(),
 		queue: make(chan ended, queueLength), open: map[[8]byte]*openCall{},
 	}
 	r.begin(r.run)
@@ -293,6 +298,7 @@ func (r *Recorder) finish(batch []ended) {
 	now := time.Now().UnixNano()
 	_, _ = r.db.write.Exec("UPDATE writers SET ended_ns = ?, heartbeat_ns = ?, lost = ? WHERE id = ?", now, now, r.lost.Load(), r.writer)
 	_, _ = r.db.write.Exec("DELETE FROM in_flight WHERE writer = ?", r.writer)
+	r.sql.close()
 	_, _ = r.db.write.Exec("PRAGMA wal_checkpoint(TRUNCATE)")
 }
 
@@ -327,11 +333,7 @@ func (r *Recorder) transaction(batch []ended) (ids []int64, written int, err err
 	}
 	defer func() { _ = tx.Rollback() }() // after a commit it does nothing
 	if len(batch) > 0 {
-		insert, err := tx.Prepare(insertSpan)
-		if err != nil {
-			return nil, 0, err
-		}
-		defer insert.Close()
+		insert := tx.Stmt(r.sql.insert)
 		ids = make([]int64, len(batch))
 		for i, e := range batch {
 			var stored error // of a name that had to be written
@@ -359,7 +361,7 @@ func (r *Recorder) transaction(batch []ended) (ids []int64, written int, err err
 	if err != nil {
 		return nil, 0, err
 	}
-	if _, err := tx.Exec("UPDATE writers SET heartbeat_ns = ?, lost = ? WHERE id = ?", time.Now().UnixNano(), r.lost.Load()+int64(len(batch)-written), r.writer); err != nil {
+	if _, err := tx.Stmt(r.sql.beat).Exec(time.Now().UnixNano(), r.lost.Load()+int64(len(batch)-written), r.writer); err != nil {
 		return nil, 0, err
 	}
 	if err := tx.Commit(); err != nil {
@@ -367,69 +369,4 @@ func (r *Recorder) transaction(batch []ended) (ids []int64, written int, err err
 	}
 	settle()
 	return ids, written, nil
-}
-
-// inFlight brings the table of calls in flight up to date: those of the batch
-// leave it, those that were still open come in. A call that ends between two
-// ticks never stands there. settle takes the changes over once they are
-// committed.
-func (r *Recorder) inFlight(tx *sql.Tx, batch []ended) (settle func(), err error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	over := make(map[[8]byte]bool, len(batch))
-	var remove, insert *sql.Stmt // each is parsed once a batch, if at all
-	for _, e := range batch {
-		id := [8]byte(e.span.SpanID())
-		over[id] = true
-		if o := r.open[id]; o != nil && o.kept {
-			if remove == nil {
-				if remove, err = tx.Prepare("DELETE FROM in_flight WHERE span_id = ?"); err != nil {
-					return nil, err
-				}
-				defer remove.Close()
-			}
-			if _, err := remove.Exec(id[:]); err != nil {
-				return nil, err
-			}
-		}
-	}
-	var kept []*openCall
-	for id, o := range r.open {
-		if o.lost {
-			if _, err := tx.Exec("DELETE FROM in_flight WHERE span_id = ?", id[:]); err != nil {
-				return nil, err
-			}
-			over[id] = true
-			continue
-		}
-		if o.kept || over[id] || time.Since(o.start) < tick {
-			continue
-		}
-		var properties object
-		for _, kv := range o.attrs {
-			if properties, err = properties.with(string(kv.Key), kv.Value.AsInterface()); err != nil {
-				return nil, err
-			}
-		}
-		if insert == nil {
-			if insert, err = tx.Prepare("INSERT OR REPLACE INTO in_flight (span_id, trace_id, writer, start_ns, properties) VALUES (?, ?, ?, ?, ?)"); err != nil {
-				return nil, err
-			}
-			defer insert.Close()
-		}
-		if _, err := insert.Exec(id[:], o.trace[:], r.writer, o.start.UnixNano(), properties.String()); err != nil {
-			return nil, err
-		}
-		kept = append(kept, o)
-	}
-	return func() {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		for _, o := range kept {
-			o.kept, o.attrs = true, nil // a stream may be open for minutes
-		}
-		for id := range over {
-			delete(r.open, id)
-		}
-	}, nil
 }
