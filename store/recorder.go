@@ -332,7 +332,7 @@ func (r *Recorder) transaction(batch []ended) (ids []int64, written int, err err
 	}
 	defer func() { _ = tx.Rollback() }() // after a commit it does nothing
 	if len(batch) > 0 {
-		insert := tx.Stmt(r.sql.insert)
+		insert := tx.Stmt(r.sql.insert) //nolint:sqlclosecheck // the transaction's end does
 		ids = make([]int64, len(batch))
 		for i, e := range batch {
 			var stored error // of a name that had to be written
@@ -360,7 +360,7 @@ func (r *Recorder) transaction(batch []ended) (ids []int64, written int, err err
 	if err != nil {
 		return nil, 0, err
 	}
-	if _, err := tx.Stmt(r.sql.beat).Exec(time.Now().UnixNano(), r.lost.Load()+int64(len(batch)-written), r.writer); err != nil {
+	if _, err := tx.Stmt(r.sql.beat).Exec(time.Now().UnixNano(), r.lost.Load()+int64(len(batch)-written), r.writer); err != nil { //nolint:sqlclosecheck // likewise
 		return nil, 0, err
 	}
 	if err := tx.Commit(); err != nil {

@@ -19,7 +19,7 @@ func prepare(ctx context.Context, db *DB) (s statements, err error) {
 		{&s.leave, "DELETE FROM in_flight WHERE span_id = ?"},
 		{&s.beat, "UPDATE writers SET heartbeat_ns = ?, lost = ? WHERE id = ?"},
 	} {
-		if *one.to, err = db.write.PrepareContext(ctx, one.text); err != nil {
+		if *one.to, err = db.write.PrepareContext(ctx, one.text); err != nil { //nolint:sqlclosecheck // close does
 			s.close()
 			return statements{}, err
 		}
@@ -43,7 +43,7 @@ func (r *Recorder) inFlight(tx *sql.Tx, batch []ended) (settle func(), err error
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	over := make(map[[8]byte]bool, len(batch))
-	enter, leave := tx.Stmt(r.sql.enter), tx.Stmt(r.sql.leave)
+	enter, leave := tx.Stmt(r.sql.enter), tx.Stmt(r.sql.leave) //nolint:sqlclosecheck // the transaction's end does
 	for _, e := range batch {
 		id := [8]byte(e.span.SpanID())
 		over[id] = true
