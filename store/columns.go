@@ -105,19 +105,18 @@ func row(c *call.Call, writer int64, sampled bool, id func(string) (int64, error
 	for key, v := range c.Properties() {
 		i, ok := columnOf[key]
 		switch {
-		case key == call.KeyTimeline:
 		case strings.HasPrefix(key, labelKey):
 			if named == nil {
 				named = map[string]string{}
 			}
-			named[strings.TrimPrefix(key, labelKey)] = v.(string)
+			named[strings.TrimPrefix(key, labelKey)] = v.AsString()
 		case !ok:
 			var err error
 			if rest, err = rest.with(key, v); err != nil {
 				return nil, err
 			}
 		case columns[i].dict:
-			name, err := id(v.(string))
+			name, err := id(v.AsString())
 			if err != nil {
 				return nil, err
 			}
@@ -125,7 +124,7 @@ func row(c *call.Call, writer int64, sampled bool, id func(string) (int64, error
 		case columns[i].flag:
 			typed[i] = int64(1)
 		default:
-			typed[i] = v
+			typed[i] = v.AsInterface()
 		}
 	}
 	var labels any

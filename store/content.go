@@ -148,9 +148,9 @@ func appendShape(dst []byte, s *wire.Shape) []byte {
 			dst = append(dst, ',')
 		}
 		dst = append(dst, '[')
-		dst, _ = appendJSON(dst, string(b.Role)) // a string has no error
+		dst, _ = quote(dst, string(b.Role)) // a string has no error
 		dst = strconv.AppendUint(append(dst, ','), uint64(b.Kind), 10)
-		dst, _ = appendJSON(append(dst, ','), b.Name)
+		dst, _ = quote(append(dst, ','), b.Name)
 		dst = strconv.AppendInt(append(dst, ','), int64(b.Bytes), 10)
 		dst = strconv.AppendUint(append(dst, ',', '"'), b.Hash, 16)
 		dst = append(dst, '"', ']')

@@ -3,6 +3,8 @@ package store
 import (
 	"encoding/json"
 	"strconv"
+
+	"go.opentelemetry.io/otel/attribute"
 )
 
 // object is a JSON object under way, written member by member: a call has
@@ -12,12 +14,12 @@ type object []byte
 
 // with appends a member. Names come once each. Its error is that of a value
 // that JSON cannot hold.
-func (o object) with(name string, value any) (object, error) {
+func (o object) with(name string, value attribute.Value) (object, error) {
 	next := byte(',')
 	if len(o) == 0 {
 		next = '{'
 	}
-	o, err := appendJSON(append(o, next), name)
+	o, err := quote(append(o, next), name)
 	if err != nil {
 		return nil, err
 	}
@@ -32,17 +34,26 @@ func (o object) String() string {
 }
 
 // appendJSON is json.Marshal, faster for what nearly all properties are.
-func appendJSON(dst []byte, value any) ([]byte, error) {
-	switch v := value.(type) {
-	case string:
-		if plainText(v) {
-			return append(append(append(dst, '"'), v...), '"'), nil
-		}
-	case int64:
-		return strconv.AppendInt(dst, v, 10), nil
-	case bool:
-		return strconv.AppendBool(dst, v), nil
+func appendJSON(dst []byte, value attribute.Value) ([]byte, error) {
+	switch value.Type() {
+	case attribute.STRING:
+		return quote(dst, value.AsString())
+	case attribute.INT64:
+		return strconv.AppendInt(dst, value.AsInt64(), 10), nil
+	case attribute.BOOL:
+		return strconv.AppendBool(dst, value.AsBool()), nil
 	}
+	return marshal(dst, value.AsInterface())
+}
+
+func quote(dst []byte, text string) ([]byte, error) {
+	if plainText(text) {
+		return append(append(append(dst, '"'), text...), '"'), nil
+	}
+	return marshal(dst, text)
+}
+
+func marshal(dst []byte, value any) ([]byte, error) {
 	b, err := json.Marshal(value)
 	return append(dst, b...), err
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"go.opentelemetry.io/otel/attribute"
 )
 
 // What the object writes by hand reads back as what json.Marshal would write.
@@ -17,12 +18,12 @@ func TestObjectHoldsWhatWasPutIn(t *testing.T) {
 		"controls, DEL and line ends": {"a": "x\ny\x00\x7f\u2028"},
 		"other scripts, broken UTF-8": {"名": "一二三 🙂", "b": "a\xffb"},
 		"numbers at their ends":       {"least": int64(math.MinInt64), "most": int64(math.MaxInt64), "f": 0.1, "e": 1e300},
-		"truths and lists":            {"t": true, "f": false, "l": []string{"a", `"`}, "n": []string(nil)},
+		"truths and lists":            {"t": true, "f": false, "l": []string{"a", `"`}, "n": []string{}},
 	} {
 		var o object
 		for key, value := range members {
 			var err error
-			if o, err = o.with(key, value); err != nil {
+			if o, err = o.with(key, valueOf(t, value)); err != nil {
 				t.Fatalf("%s: %v", name, err)
 			}
 		}
@@ -42,7 +43,25 @@ func TestObjectHoldsWhatWasPutIn(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
-	if _, err := object(nil).with("a", math.NaN()); err == nil {
+	if _, err := object(nil).with("a", attribute.Float64Value(math.NaN())); err == nil {
 		t.Error("a number that JSON cannot hold was taken")
 	}
+}
+
+func valueOf(t *testing.T, value any) attribute.Value {
+	t.Helper()
+	switch v := value.(type) {
+	case string:
+		return attribute.StringValue(v)
+	case int64:
+		return attribute.Int64Value(v)
+	case float64:
+		return attribute.Float64Value(v)
+	case bool:
+		return attribute.BoolValue(v)
+	case []string:
+		return attribute.StringSliceValue(v)
+	}
+	t.Fatalf("no attribute has a %T", value)
+	return attribute.Value{}
 }

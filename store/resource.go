@@ -53,7 +53,7 @@ func (db *DB) keepResource(ctx context.Context, writer int64, res *resource.Reso
 	var text object
 	var err error
 	for _, kv := range res.Attributes() {
-		if text, err = text.with(string(kv.Key), kv.Value.AsInterface()); err != nil {
+		if text, err = text.with(string(kv.Key), kv.Value); err != nil {
 			return err
 		}
 	}

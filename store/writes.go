@@ -67,7 +67,7 @@ func (r *Recorder) inFlight(tx *sql.Tx, batch []ended) (settle func(), err error
 		}
 		var properties object
 		for _, kv := range o.attrs {
-			if properties, err = properties.with(string(kv.Key), kv.Value.AsInterface()); err != nil {
+			if properties, err = properties.with(string(kv.Key), kv.Value); err != nil {
 				return nil, err
 			}
 		}

@@ -38,25 +38,29 @@ func (c *Call) SpanStatus() (codes.Code, string) {
 }
 
 // Properties are the keys and values of all that is known of a call but its
-// ids and Arrived: what its span's attributes are made of. Values are string,
-// int64, float64, bool or []string; instants are nanoseconds since Arrived.
-func (c *Call) Properties() iter.Seq2[string, any] {
-	return func(yield func(string, any) bool) {
+// ids, Arrived and Timeline: what its span's attributes are made of. Values are
+// texts, whole numbers, numbers, truth values or lists of texts; instants are
+// nanoseconds since Arrived.
+func (c *Call) Properties() iter.Seq2[string, attribute.Value] {
+	return func(yield func(string, attribute.Value) bool) {
 		for i := range fields {
-			if v := fields[i].get(c); v.Type() != attribute.EMPTY && !yield(string(fields[i].key), v.AsInterface()) {
+			if fields[i].key == KeyTimeline {
+				continue
+			}
+			if v := fields[i].get(c); v.Type() != attribute.EMPTY && !yield(string(fields[i].key), v) {
 				return
 			}
 		}
 		for _, kv := range c.appendLabels(nil) {
-			if !yield(string(kv.Key), kv.Value.AsInterface()) {
+			if !yield(string(kv.Key), kv.Value) {
 				return
 			}
 		}
 	}
 }
 
-// SetProperty puts back what Properties gave; Arrived must be set before. It
-// takes numbers as JSON reads them too, and passes over unknown keys.
+// SetProperty puts back what Properties gave, as a Go value; Arrived must be set
+// before. It takes numbers as JSON reads them too, and passes over unknown keys.
 func (c *Call) SetProperty(key string, value any) { c.set(attribute.Key(key), valueOf(value)) }
 
 func (c *Call) set(key attribute.Key, v attribute.Value) {

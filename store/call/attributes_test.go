@@ -152,7 +152,7 @@ func TestPropertiesSurviveJSON(t *testing.T) {
 	c := full(3)
 	properties := map[string]any{}
 	for key, value := range c.Properties() {
-		properties[key] = value
+		properties[key] = value.AsInterface()
 	}
 	text, err := json.Marshal(properties)
 	if err != nil {
@@ -162,7 +162,7 @@ func TestPropertiesSurviveJSON(t *testing.T) {
 	if err := json.Unmarshal(text, &read); err != nil {
 		t.Fatal(err)
 	}
-	got := &Call{Instants: Instants{Arrived: c.Arrived}}
+	got := &Call{Instants: Instants{Arrived: c.Arrived}, Timeline: c.Timeline} // it is no property
 	for key, value := range read {
 		got.SetProperty(key, value)
 	}
