@@ -10,6 +10,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.opentelemetry.io/otel/trace"
@@ -38,7 +40,12 @@ type stack struct {
 	shaper  *shaper.Shaper // of the proxies that record here
 	flag    string         // --db as it was given
 	secret  []byte
+	prints  sync.Map // fingerprints by key: a client has one for all its calls
+	printed atomic.Int64
 }
+
+// mostPrints bounds how many are remembered: a client may send what it likes.
+const mostPrints = 1000
 
 // openStack opens the database, which it makes if it does not exist, and begins
 // to record. An empty path is the default one. shape is what the proxies that
@@ -100,9 +107,16 @@ func (s *stack) proxy(upstreams []proxy.Upstream) *proxy.Proxy {
 // fingerprint tells keys apart: 8 hex digits that mean nothing without the
 // store's secret.
 func (s *stack) fingerprint(key string) string {
+	if known, ok := s.prints.Load(key); ok {
+		return known.(string)
+	}
 	h := hmac.New(sha256.New, s.secret)
 	h.Write([]byte(key))
-	return hex.EncodeToString(h.Sum(nil)[:4])
+	made := hex.EncodeToString(h.Sum(nil)[:4])
+	if s.printed.Add(1) <= mostPrints {
+		s.prints.Store(key, made)
+	}
+	return made
 }
 
 func (s *stack) path() string { return s.db.Path }
