@@ -64,10 +64,10 @@ func (a *app) play(ctx context.Context, s *stack, run *generator.Run, o playOpti
 	}
 	// A call ends for its client before it ends for the proxy.
 	o.settle()
-	kept := s.endRun(run, result, o.shown, o.notes)
+	ended, kept := s.endRun(run, result, o.shown, o.notes)
 	// The run's calls are read back from the store: what is reported is what
-	// was kept, even if that is not all.
-	r, err := s.report(context.WithoutCancel(ctx), []string{"run:" + run.ID}, nil)
+	// was kept, even if that is not all. How it ended is known without.
+	r, err := summarise(context.WithoutCancel(ctx), s.db, []string{"run:" + run.ID}, nil, ended)
 	if err != nil {
 		return errors.Join(kept, err)
 	}

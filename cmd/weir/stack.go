@@ -191,10 +191,11 @@ func (s *stack) beginRun(ctx context.Context, run *generator.Run, shown string) 
 	return s.db.SaveRun(ctx, s.storedRun(run, shown))
 }
 
-// endRun writes down what became of a run, and all its calls.
-func (s *stack) endRun(run *generator.Run, result *generator.Result, shown string, notes []string) error {
+// endRun writes down what became of a run, and all its calls. It gives what
+// became of it even if that could not be written.
+func (s *stack) endRun(run *generator.Run, result *generator.Result, shown string, notes []string) (r store.Run, err error) {
 	ctx := context.Background()
-	r := s.storedRun(run, shown)
+	r = s.storedRun(run, shown)
 	r.Started, r.Ended = result.Started, result.Started.Add(result.Took)
 	r.Verdict, r.Reasons, r.Partial = string(result.Verdict), result.Reasons, result.Partial
 	r.Planned, r.Sent, r.NotSent = result.Planned, result.Sent, result.NotSent
@@ -206,9 +207,9 @@ func (s *stack) endRun(run *generator.Run, result *generator.Result, shown strin
 		r.Scenarios = append(r.Scenarios, sc.Scenario)
 	}
 	if err := s.tracing.Provider.ForceFlush(ctx); err != nil {
-		return fmt.Errorf("write the run's calls: %w", err)
+		return r, fmt.Errorf("write the run's calls: %w", err)
 	}
-	return s.db.SaveRun(ctx, r)
+	return r, s.db.SaveRun(ctx, r)
 }
 
 func (s *stack) storedRun(run *generator.Run, shown string) store.Run {
@@ -238,13 +239,9 @@ func (s *stack) storedRun(run *generator.Run, shown string) store.Run {
 	return r
 }
 
-// report summarises what a selection names.
-func (s *stack) report(ctx context.Context, selection, by []string) (*report.Report, error) {
-	return summarise(ctx, s.db, selection, by)
-}
-
-// summarise reads the calls that a selection names and puts them into rows.
-func summarise(ctx context.Context, db *store.DB, words, by []string) (*report.Report, error) {
+// summarise reads the calls that a selection names and puts them into rows. Of
+// the runs in known it tells what they say, and not what the database has of them.
+func summarise(ctx context.Context, db *store.DB, words, by []string, known ...store.Run) (*report.Report, error) {
 	selection, err := parseSelection(words)
 	if err != nil {
 		return nil, err
@@ -258,9 +255,10 @@ func summarise(ctx context.Context, db *store.DB, words, by []string) (*report.R
 				if err != nil {
 					return nil, err
 				}
-				for _, r := range stored {
+				for _, r := range append(slices.Clone(known), stored...) {
 					if r.ID == id {
 						runs = append(runs, report.RunOf(r))
+						break
 					}
 				}
 			}
