@@ -62,7 +62,7 @@ func together(parts []Run) (Run, error) {
 		r.add(p)
 	}
 	if missing := r.Shards - len(parts); missing > 0 {
-		r.Notes = append([]string{fmt.Sprintf("%d of %d shards are missing: the figures are of a part of the plan", missing, r.Shards)}, r.Notes...)
+		r.Notes = append([]string{fmt.Sprintf("%d of %d shards %s missing: the figures are of a part of the plan", missing, r.Shards, verb(missing, "is", "are"))}, r.Notes...)
 	}
 	r.Shard, r.Shards = 0, 0
 	return r, nil
@@ -144,4 +144,12 @@ func (db *DB) measureLag(ctx context.Context, r *Run, judge func(Lag) (string, e
 		r.Verdict, r.Reasons = "invalid: client", append([]string{reason}, r.Reasons...)
 	}
 	return err
+}
+
+// verb is the one that so many things want: 1 is missing, 2 are.
+func verb(n int, one, many string) string {
+	if n == 1 {
+		return one
+	}
+	return many
 }

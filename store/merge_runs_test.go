@@ -19,3 +19,17 @@ func TestAMergedRunNamesTheShardThatWasKilled(t *testing.T) {
 		t.Errorf("%+v: %s", run, diff)
 	}
 }
+
+func TestAMergedRunSaysHowManyShardsAreMissing(t *testing.T) {
+	var parts []Run
+	for shard := range 2 {
+		parts = append(parts, Run{ID: "1", Seed: 7, Started: time.Unix(1, 0), Ended: time.Unix(9, 0), Verdict: "valid", Shard: shard, Shards: 3})
+	}
+	run, err := together(parts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"1 of 3 shards is missing: the figures are of a part of the plan"}, run.Notes); diff != "" {
+		t.Error(diff)
+	}
+}

@@ -272,12 +272,28 @@ func dollars(v float64) string {
 	return fmt.Sprintf("$%.2f", v)
 }
 
-// counted writes a number of things.
-func counted(n int, thing string) string {
-	if n == 1 {
+// counted writes a number of things: "1 call", "2 calls", "3 addresses".
+func counted[N int | int64 | uint64](n N, thing string) string {
+	switch {
+	case n == 1:
 		return "1 " + thing
+	case strings.HasSuffix(thing, "s"):
+		thing += "e"
 	}
 	return fmt.Sprintf("%d %ss", n, thing)
+}
+
+// verb is the one that so many things want: "1 span waits", "2 spans wait".
+func verb(n int64, one, many string) string {
+	if n == 1 {
+		return one
+	}
+	return many
+}
+
+// partly writes a part of so many things, with its verb: "1 of 3 calls has".
+func partly(n, all int, thing, one, many string) string {
+	return fmt.Sprintf("%d of %s %s", n, counted(all, thing), verb(int64(n), one, many))
 }
 
 // thousands writes a number with its thousands apart.

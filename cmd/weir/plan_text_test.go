@@ -75,3 +75,13 @@ func TestAPlanFitsTheScreen(t *testing.T) {
 		}
 	}
 }
+
+func TestNumbersAreSaidWithTheirNouns(t *testing.T) {
+	for n, want := range []string{
+		"0 calls, 0 addresses, 0 of 0 calls have", "1 call, 1 address, 1 of 1 call has", "2 calls, 2 addresses, 2 of 2 calls have",
+	} {
+		if got := counted(n, "call") + ", " + counted(n, "address") + ", " + partly(n, n, "call", "has", "have"); got != want {
+			t.Errorf("%d: %q, want %q", n, got, want)
+		}
+	}
+}

@@ -74,7 +74,7 @@ func (a *app) play(ctx context.Context, s *stack, run *generator.Run, o playOpti
 	if recorder := s.tracing.Recorder; kept != nil {
 		missing := recorder.Waiting() + recorder.Lost()
 		r.LostSpans = report.N(float64(missing))
-		r.Warnings = append(r.Warnings, fmt.Sprintf("%d spans could not be written: the figures are of the rest", missing))
+		r.Warnings = append(r.Warnings, counted(missing, "span")+" could not be written: the figures are of the rest")
 	}
 	switch {
 	case o.json:

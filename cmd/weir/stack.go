@@ -146,7 +146,7 @@ func (s *stack) close() error {
 		_ = recorder.Shutdown(patience) // told by Err and Lost
 	}
 	if lost := recorder.Lost(); lost > 0 {
-		errs = append(errs, fmt.Errorf("%d spans (a call has one of each side that measured it) could not be written and are lost: %w", lost, orUnknown(recorder.Err())))
+		errs = append(errs, fmt.Errorf("%s (a call has one of each side that measured it) could not be written and %s lost: %w", counted(lost, "span"), verb(lost, "is", "are"), orUnknown(recorder.Err())))
 	} else if err != nil && recorder.Err() != nil {
 		errs = append(errs, err)
 	}
@@ -162,20 +162,20 @@ func (s *stack) tellUnsent(err error) {
 		return
 	}
 	if n := outbox.Rejected(); n > 0 {
-		fmt.Fprintf(s.a.err, "! the collector at %s rejected %d spans for good (%s); they are in the database alone\n", outbox.Target(), n, outbox.Rejection())
+		fmt.Fprintf(s.a.err, "! the collector at %s rejected %s for good (%s); the database alone has what it rejected\n", outbox.Target(), counted(n, "span"), outbox.Rejection())
 	}
-	waiting, counted := outbox.Waiting(context.Background())
-	if waiting == 0 && err == nil && counted == nil {
+	waiting, miscount := outbox.Waiting(context.Background())
+	if waiting == 0 && err == nil && miscount == nil {
 		return
 	}
 	if failed := outbox.Err(); failed != nil {
 		err = failed
 	}
 	because := ""
-	if err = errors.Join(err, counted); err != nil {
+	if err = errors.Join(err, miscount); err != nil {
 		because = " (" + strings.Join(strings.Fields(call.Redact(err.Error())), " ") + ")"
 	}
-	fmt.Fprintf(s.a.err, "! %d spans wait for the collector at %s%s; weir export --otlp%s sends them, or the next weir that records for it\n", waiting, outbox.Target(), because, s.dbFlag())
+	fmt.Fprintf(s.a.err, "! %s %s for the collector at %s%s; weir export --otlp%s sends them, or the next weir that records for it\n", counted(waiting, "span"), verb(waiting, "waits", "wait"), outbox.Target(), because, s.dbFlag())
 }
 
 func orUnknown(err error) error {

@@ -99,7 +99,7 @@ func (a *app) tellTrace(t *loadmodel.Trace, end func(), shown string) error {
 	if survey.Rows == 0 {
 		return usagef("%s: no row stands in the time that --from and --to leave", shown)
 	}
-	sentence(a.err, fmt.Sprintf("%s: %d requests over %s", shown, survey.Rows, survey.Span.Round(time.Second)), a.style(a.err))
+	sentence(a.err, fmt.Sprintf("%s: %s over %s", shown, counted(survey.Rows, "request"), survey.Span.Round(time.Second)), a.style(a.err))
 	a.warn(survey.Notes)
 	return nil
 }

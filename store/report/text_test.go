@@ -11,7 +11,7 @@ import (
 // count of calls stands beside their percentiles.
 func TestARunFitsTheScreen(t *testing.T) {
 	r := example(t)
-	r.Runs[0].Verdict, r.Runs[0].Reasons = "invalid: client", []string{"the limit of 1 calls in flight was reached: 12 requests waited for a place, which is a long reason"}
+	r.Runs[0].Verdict, r.Runs[0].Reasons = "invalid: client", []string{"the limit of 1 call in flight was reached: 12 requests waited for a place, which is a long reason"}
 	r.Runs[0].Notes = []string{"self-check at 50 requests/s: sends were late by 1.49ms, and TTFTs off by 1.07ms, at p99 of 13: so much of the figures may be this machine's own"}
 	for columns := 72; columns <= 160; columns++ {
 		for _, colour := range []bool{false, true} {
