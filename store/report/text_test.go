@@ -1,8 +1,11 @@
 package report
 
 import (
+	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"weir/store"
 )
@@ -39,6 +42,26 @@ func TestARunThatHasNotEndedHasNoRate(t *testing.T) {
 		run := RunOf(store.Run{ID: "7f3a", Verdict: verdict, PlannedRate: 5, SentRate: 4})
 		if run.Planned.Known != known || run.Achieved.Known != known {
 			t.Errorf("verdict %q: planned %+v, sent %+v", verdict, run.Planned, run.Achieved)
+		}
+	}
+}
+
+// A run of shards against several endpoints is headed by none of them alone.
+func TestARunOfSeveralEndpointsNamesThem(t *testing.T) {
+	for n, want := range map[int]string{
+		1:  "run 7f3a  m → http://e0  seed 0  ✓ valid\n\n",
+		3:  "run 7f3a  m → 3 endpoints  seed 0  ✓ valid\n  endpoints: http://e0, http://e1, http://e2\n\n",
+		10: "run 7f3a  m → 10 endpoints  seed 0  ✓ valid\n  endpoints: http://e0, http://e1, http://e2, http://e3, http://e4,\n  http://e5, http://e6, http://e7 and 2 more: weir report --json\n\n",
+	} {
+		var all []string
+		for i := range n {
+			all = append(all, fmt.Sprintf("http://e%d", i))
+		}
+		run := RunOf(store.Run{ID: "7f3a", Name: "m", Target: strings.Join(all, ", "), Verdict: "valid"})
+		var b strings.Builder
+		run.text(&b, Style{Width: 72})
+		if diff := cmp.Diff(want, b.String()); diff != "" {
+			t.Errorf("%d endpoints (-want +got):\n%s", n, diff)
 		}
 	}
 }
