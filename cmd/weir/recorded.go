@@ -99,7 +99,7 @@ func (a *app) readRecorded(ctx context.Context, words string, f loadFlags, given
 	if err != nil {
 		return nil, usage(err)
 	}
-	if err := a.tellTrace(trace, func() {}, "calls "+selection.String()); err != nil {
+	if err := a.tellTrace(trace, m, func() {}, "calls "+selection.String()); err != nil {
 		return nil, err
 	}
 	a.warn(r.notes())

@@ -18,6 +18,7 @@ type Survey struct {
 	// Scenarios are those that weir's own rows name, in order of their names.
 	Scenarios []string
 	Unnamed   int     // rows that name none
+	Silent    int     // rows that do not say whether their answers were streamed
 	Asked     []Asked // what the rows ask for, each once, at most 20
 	// Forgot says that there are more sessions than are remembered: one that went
 	// on after many others counts as a new one.
@@ -105,6 +106,9 @@ func (s *surveying) add(r *record) {
 		s.scenarios[r.Scenario] = true
 	} else {
 		s.Unnamed++
+	}
+	if r.silent {
+		s.Silent++
 	}
 	if asked := (Asked{r.API, r.Model, r.Whole}); len(s.Asked) < mostAsked && !slices.Contains(s.Asked, asked) {
 		s.Asked = append(s.Asked, asked)
