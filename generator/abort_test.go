@@ -183,6 +183,22 @@ func TestABudgetIsNeverExceeded(t *testing.T) {
 	}
 }
 
+// What no endpoint reported is not told as a fact.
+func TestWhatABudgetIsUsedUpByIsSaidToBeEstimatedWithoutUsage(t *testing.T) {
+	for _, reported := range []bool{true, false} {
+		e := newEndpoint(t)
+		e.usage = reported
+		r, _ := newRun(e, &Plan{Model: decode(t, fmt.Sprintf(oneShot, wire.Chat, "prose")), Seed: 1})
+		r.Budget = loadmodel.Budget{Tokens: 4000}
+		r.MaxInFlight = 1 // so that every call before the last one has settled
+		result := do(t, r)
+		want := fmt.Sprintf("that is an estimate: of %d calls, %[1]d came without usage", result.Sent)
+		if result.Sent < 2 || strings.Contains(result.Stopped, "estimate") == reported || !reported && !strings.Contains(result.Stopped, want) {
+			t.Errorf("usage reported: %t, %d sent: %q, want %q", reported, result.Sent, result.Stopped, want)
+		}
+	}
+}
+
 func TestABudgetInDollarsNeedsPrices(t *testing.T) {
 	e := newEndpoint(t)
 	r, _ := newRun(e, &Plan{Model: decode(t, fmt.Sprintf(oneShot, wire.Chat, "prose")), Seed: 1})

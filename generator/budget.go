@@ -49,6 +49,8 @@ type purse struct {
 	mu       sync.Mutex
 	used     cost // by calls that have ended
 	reserved cost // by calls in flight
+	settled  int  // calls that have ended
+	guessed  int  // of them, whose endpoint did not say what they used
 }
 
 // cost is what requests take of a budget.
@@ -131,20 +133,24 @@ func (p *purse) settle(model string, t Turn, c *call.Call) {
 		return
 	}
 	most := p.most(model, t)
-	did := most
+	did, guessed := most, 0
 	switch u := trusted(c); {
 	case u.Input.Known && u.Output.Known:
 		did = p.cost(model, int(u.Input.N), int(u.CacheRead.N), int(u.Output.N))
 	case c.Status == 0 || c.Status >= 400:
 		did = cost{}
+	default:
+		guessed = 1
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.reserved.subtract(most)
 	p.used.add(did)
+	p.settled++
+	p.guessed += guessed
 }
 
-// spent says how the budget was used up.
+// spent says how the budget was used up, and how much of that is a guess.
 func (p *purse) spent() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -155,5 +161,9 @@ func (p *purse) spent() string {
 	if p.budget.USD > 0 {
 		parts = append(parts, fmt.Sprintf("%.4g of %.4g dollars used, %.4g set aside", p.used.usd, p.budget.USD, max(p.reserved.usd, 0)))
 	}
-	return "the budget has no room for the next request: " + strings.Join(parts, "; ")
+	guess := ""
+	if p.guessed > 0 {
+		guess = fmt.Sprintf("; that is an estimate: of %s, %d came without usage, and each counts as all it may have used", count(p.settled, "call", "calls"), p.guessed)
+	}
+	return "the budget has no room for the next request: " + strings.Join(parts, "; ") + guess
 }

@@ -166,7 +166,7 @@ func (d *Dataset) survey() error {
 		return d.problem("its lines say no times (at_ms); say how fast to send them: --qps 5, or --for 10m")
 	}
 	if back > 0 && !d.retimed() {
-		d.Notes = append(d.Notes, fmt.Sprintf("%d of %d sessions go back in time: each starts with the one before it; sort the lines by at_ms", back, d.Sessions))
+		d.Notes = append(d.Notes, fmt.Sprintf("of %s, %s back in time: each starts with the one before it; sort the lines by at_ms", count(d.Sessions, "session", "sessions"), count(back, "goes", "go")))
 	}
 	return nil
 }

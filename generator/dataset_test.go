@@ -314,7 +314,7 @@ func TestTheFilesOwnTimes(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	if len(d.Notes) != 1 || !strings.Contains(d.Notes[0], "1 of 4 sessions go back in time") {
+	if len(d.Notes) != 1 || !strings.Contains(d.Notes[0], "of 4 sessions, 1 goes back in time") {
 		t.Errorf("notes: %q", d.Notes)
 	}
 }

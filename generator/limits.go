@@ -31,7 +31,7 @@ func limitWarnings(rate float64, need, files, ports int) (warnings []string) {
 		if have <= 0 || need <= have {
 			return
 		}
-		w := fmt.Sprintf("%s: %d, and up to %d calls may be in flight", what, have, need)
+		w := fmt.Sprintf("%s: %d, and up to %s may be in flight", what, have, count(need, "call", "calls"))
 		if rate > 0 {
 			w = fmt.Sprintf("%s: at %.3g requests/s they run out when answers take over %.0f s", w, rate, float64(have)/rate)
 		}

@@ -40,6 +40,13 @@ func TestAClosedLoopSendsASessionAfterTheOther(t *testing.T) {
 	})
 }
 
+func TestAClosedLoopOfOneIsSaidOfOne(t *testing.T) {
+	r := Result{Users: 1}
+	if notes := strings.Join(r.Notes(), "\n"); !strings.HasPrefix(notes, "closed loop of 1 user: ") {
+		t.Errorf("notes %q", notes)
+	}
+}
+
 func TestASlowEndpointOfAClosedLoopIsAskedLess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, slow, _, _ := playLoop(t, loop, 8*time.Second, nil)

@@ -28,8 +28,8 @@ func (r *Result) Notes() []string {
 		say("the run ended itself: %s", r.Stopped)
 	}
 	if r.Users > 0 {
-		say("closed loop of %d users: nothing was due before the answer to what came before it, so a slow endpoint was sent less, "+
-			"and times from due hold only this client's lateness; they do not compare with an open loop's", r.Users)
+		say("closed loop of %s: nothing was due before the answer to what came before it, so a slow endpoint was sent less, "+
+			"and times from due hold only this client's lateness; they do not compare with an open loop's", count(r.Users, "user", "users"))
 	}
 	why, kept := "", negligibleMiss
 	if r.chained {

@@ -36,10 +36,11 @@ type Outlook struct {
 	Every    time.Duration
 	Moments  []Moment // one after the other, each Every long
 
-	Latency  Latency       // as stated; the next three are absent without one
-	InFlight float64       // calls at once, on average until the last answer
-	MostAt   time.Duration // when the most calls are in flight
-	Most     int
+	Latency     Latency       // as stated; the next four are absent without one
+	InFlight    float64       // calls at once, on average until the last answer; 0, unknown, with MostAtLeast
+	MostAt      time.Duration // when the most calls are in flight
+	Most        int
+	MostAtLeast bool // how long some answers take is not known, as they have no limit: they count to their first token
 
 	Cost Cost
 

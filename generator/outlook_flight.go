@@ -67,6 +67,8 @@ type flight struct {
 	second         time.Duration
 	inSecond, peak int
 
+	open bool // how long some call takes is not known
+
 	line   timeline
 	steady steadiness
 }
@@ -104,6 +106,7 @@ func (f *flight) add(s *Session) {
 		heap.Push(&f.ahead, happening{at: at})
 		took := f.latency.of(t.Output)
 		if f.latency.Known {
+			f.open = f.open || t.Output == 0 && f.latency.TPOT > 0
 			heap.Push(&f.ahead, happening{at: at + took, end: true})
 			f.busy += took
 			f.line.busy(at, at+took)
@@ -144,8 +147,8 @@ func (f *flight) close(o *Outlook) {
 	o.PeakRate = float64(f.peak)
 	o.Every, o.Moments = f.line.width(), f.line.moments
 	if f.latency.Known {
-		o.Most, o.MostAt = f.most, f.mostAt
-		if f.last > 0 {
+		o.Most, o.MostAt, o.MostAtLeast = f.most, f.mostAt, f.open
+		if f.last > 0 && !f.open {
 			o.InFlight = f.busy.Seconds() / f.last.Seconds()
 		}
 	}

@@ -48,11 +48,12 @@ type (
 		Held     *float64 `json:"held_usd"`
 	}
 	inFlightJSON struct {
-		TTFT   float64 `json:"stated_ttft_ms"`
-		TPOT   float64 `json:"stated_tpot_ms"`
-		Mean   float64 `json:"mean_calls"`
-		Peak   int     `json:"peak_calls"`
-		PeakAt float64 `json:"peak_at_s"`
+		TTFT    float64  `json:"stated_ttft_ms"`
+		TPOT    float64  `json:"stated_tpot_ms"`
+		Mean    *float64 `json:"mean_calls"`
+		Peak    int      `json:"peak_calls"`
+		PeakAt  float64  `json:"peak_at_s"`
+		AtLeast bool     `json:"peak_at_least"`
 	}
 	momentJSON struct {
 		At       float64  `json:"at_s"`
@@ -110,7 +111,10 @@ func (o *Outlook) JSON(w io.Writer) error {
 	}
 	if o.Latency.Known {
 		ms := func(d time.Duration) float64 { return digits(float64(d) / 1e6) }
-		j.InFlight = &inFlightJSON{ms(o.Latency.TTFT), ms(o.Latency.TPOT), digits(o.InFlight), o.Most, seconds(o.MostAt)}
+		j.InFlight = &inFlightJSON{TTFT: ms(o.Latency.TTFT), TPOT: ms(o.Latency.TPOT), Peak: o.Most, PeakAt: seconds(o.MostAt), AtLeast: o.MostAtLeast}
+		if !o.MostAtLeast {
+			j.InFlight.Mean = some(o.InFlight)
+		}
 	}
 	for i, m := range o.Moments {
 		moment := momentJSON{At: seconds(time.Duration(i) * o.Every), Starts: m.Starts}

@@ -89,6 +89,42 @@ func TestCallsInFlight(t *testing.T) {
 	}
 }
 
+// An answer without a limit is not one of no tokens: how long it takes is unknown.
+func TestCallsInFlightOfAnswersWithoutALimit(t *testing.T) {
+	const limited, open = `{"scenario_id": "a", "at_ms": %d, "model": "m", "max_tokens": 101, "messages": [{"role": "user", "content": "one two"}]}`,
+		`{"scenario_id": "a", "at_ms": %d, "model": "m", "messages": [{"role": "user", "content": "one two"}]}`
+	for _, row := range []struct {
+		name    string
+		lines   []string
+		tpot    time.Duration
+		atLeast bool
+		most    int
+		mean    float64 // 0: unknown
+	}{
+		{"all have one", []string{limited, limited}, 20 * time.Millisecond, false, 2, 5.0 / 3.5},
+		{"one has none", []string{limited, open}, 20 * time.Millisecond, true, 2, 0},
+		{"none has one", []string{open, open}, 20 * time.Millisecond, true, 1, 0},
+		{"how long they are says nothing", []string{limited, open}, 0, false, 1, 2 * 0.5 / 1.5},
+	} {
+		var text strings.Builder
+		for i, line := range row.lines {
+			fmt.Fprintf(&text, line+"\n", 1000*i)
+		}
+		d := opened(t, file(t, "set.jsonl", text.String()), DatasetOptions{})
+		o := foresee(t, &Plan{Dataset: d, Model: &loadmodel.Model{}, Seed: 1}, OutlookOptions{Latency: Latency{TTFT: 500 * time.Millisecond, TPOT: row.tpot, Known: true}})
+		if o.MostAtLeast != row.atLeast || o.Most != row.most || math.Abs(o.InFlight-row.mean) > 1e-6 {
+			t.Errorf("%s: at least %t, %d at once, %g on average; want %t, %d, %g", row.name, o.MostAtLeast, o.Most, o.InFlight, row.atLeast, row.most, row.mean)
+		}
+		var b strings.Builder
+		if err := o.JSON(&b); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Contains(b.String(), `"mean_calls": null`); got != row.atLeast {
+			t.Errorf("%s: the mean is null: %t, in %s", row.name, got, &b)
+		}
+	}
+}
+
 func TestAClosedLoopGoesAsFastAsItIsAnswered(t *testing.T) {
 	m := decode(t, `{"load_model": {"name": "m", "concurrency": 4, "duration_seconds": 100, "scenarios": [
   {"id": "a", "weight": 1, "input_tokens": 10, "output_tokens": 101}]}}`)

@@ -235,8 +235,8 @@ func (f *foresight) warnScenario(g *gathered) {
 		}
 	}
 	if g.larger > 0 {
-		note("too_small", float64(g.became), float64(g.drawn), "%d of %d prompts written to try come out larger than drawn (%d tokens where %d were): what they must hold takes more; raise the min of input_tokens or ask for fewer tools",
-			g.larger, g.written, g.became, g.drawn)
+		note("too_small", float64(g.became), float64(g.drawn), "of %s written to try, %s out larger than drawn (%d tokens where %d were): what prompts must hold takes more; raise the min of input_tokens or ask for fewer tools",
+			count(g.written, "prompt", "prompts"), count(g.larger, "comes", "come"), g.became, g.drawn)
 	}
 	f.warnCut(g.Scenario)
 }

@@ -105,7 +105,7 @@ func reasons(r *Result, lag time.Duration, places int, exhausted map[string]int)
 		list = append(list, fmt.Sprintf("this process used %.0f %% of its CPU cores, above %.0f %%", 100*r.CPU, 100*cpuMost))
 	}
 	if r.CapWaits > 0 {
-		list = append(list, fmt.Sprintf("the limit of %d calls in flight was reached: %d requests waited for a place", places, r.CapWaits))
+		list = append(list, fmt.Sprintf("the limit of %s in flight was reached: %s for a place", count(places, "call", "calls"), count(r.CapWaits, "request waited", "requests waited")))
 	}
 	for _, resource := range slices.Sorted(maps.Keys(exhausted)) {
 		list = append(list, fmt.Sprintf("%s ran out: %s by it", resource, count(exhausted[resource], "call failed", "calls failed")))

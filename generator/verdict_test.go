@@ -26,6 +26,7 @@ func TestVerdict(t *testing.T) {
 		{"lag of 8 ms and no TTFT at all → valid", Result{Lag: quantiles(ms, 8*ms)}, nil, ""},
 		{"CPU of 89 % → valid", Result{CPU: 0.89}, nil, ""},
 		{"CPU of 95 % → invalid", Result{CPU: 0.95}, nil, "used 95 % of its CPU cores"},
+		{"one call waited for a place → said of one", Result{CapWaits: 1}, nil, "limit of 64 calls in flight was reached: 1 request waited for a place"},
 		{"calls waited for a place → invalid", Result{CapWaits: 3}, nil, "limit of 64 calls in flight was reached: 3 requests"},
 		{"ports ran out → invalid", Result{}, map[string]int{"local ports": 7}, "local ports ran out: 7 calls"},
 	} {

@@ -149,7 +149,7 @@ func (db *DB) merge(ctx context.Context, from []*source) (calls int, err error) 
 		return 0, err
 	}
 	if different != calls {
-		return 0, fmt.Errorf("%d calls stand in more than one of the databases; name each of them once, and none that others were merged into", calls-different)
+		return 0, fmt.Errorf("%d %s in more than one of the databases; name each database once, and none that others were merged into", calls-different, verb(calls-different, "call stands", "calls stand"))
 	}
 	for _, s := range from {
 		for _, c := range s.cursors {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -51,6 +52,7 @@ func together(parts []Run) (Run, error) {
 	r.Planned, r.Sent, r.NotSent, r.PlannedRate, r.SentRate, r.Partial = 0, 0, 0, 0, 0, false
 	r.Verdict = "valid"
 	seen := map[int]bool{}
+	var targets []string
 	for _, p := range parts {
 		if p.Shards != r.Shards || p.Shards < 2 || p.Seed != r.Seed {
 			return r, errors.New("two databases have a run of this id that are not shards of one; was one copied from the other?")
@@ -59,13 +61,28 @@ func together(parts []Run) (Run, error) {
 			return r, fmt.Errorf("shard %d of %d stands in two of the databases; merge one of them", p.Shard, p.Shards)
 		}
 		seen[p.Shard] = true
+		if !slices.Contains(targets, p.Target) {
+			targets = append(targets, p.Target)
+		}
 		r.add(p)
 	}
+	r.Target = strings.Join(targets, targetGap)
 	if missing := r.Shards - len(parts); missing > 0 {
-		r.Notes = append([]string{fmt.Sprintf("%d of %d shards are missing: the figures are of a part of the plan", missing, r.Shards)}, r.Notes...)
+		r.Notes = append([]string{fmt.Sprintf("%d of %d shards %s missing: the figures are of a part of the plan", missing, r.Shards, verb(missing, "is", "are"))}, r.Notes...)
 	}
 	r.Shard, r.Shards = 0, 0
 	return r, nil
+}
+
+// targetGap stands between the addresses of shards.
+const targetGap = ", "
+
+// Targets takes a Run's Target apart; none where it is empty.
+func Targets(target string) []string {
+	if target == "" {
+		return nil
+	}
+	return strings.Split(target, targetGap)
 }
 
 // add adds a shard to the run that is made of it and others.
@@ -144,4 +161,12 @@ func (db *DB) measureLag(ctx context.Context, r *Run, judge func(Lag) (string, e
 		r.Verdict, r.Reasons = "invalid: client", append([]string{reason}, r.Reasons...)
 	}
 	return err
+}
+
+// verb is the one that so many things want: 1 is missing, 2 are.
+func verb(n int, one, many string) string {
+	if n == 1 {
+		return one
+	}
+	return many
 }

@@ -12,7 +12,7 @@ import (
 type Run struct {
 	ID      string            `json:"id"`
 	Name    string            `json:"name"`   // of the load model
-	Target  string            `json:"target"` // address that was sent to
+	Target  string            `json:"target"` // address that was sent to; of shards that were merged, all of theirs, with ", " between
 	Seed    uint64            `json:"seed"`
 	Version string            `json:"version"`         // of weir
 	Model   []byte            `json:"model,omitempty"` // the load model's document; nil when a trace was played without one

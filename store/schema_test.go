@@ -7,7 +7,10 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
+
+	"weir/store/call"
 )
 
 func TestSchemaIsWrittenDown(t *testing.T) {
@@ -49,6 +52,25 @@ func TestSchemaIsWrittenDown(t *testing.T) {
 		for _, name := range regexp.MustCompile("`([a-z_]+)`").FindAllStringSubmatch(cells[1], -1) {
 			if !columns["spans."+name[1]] {
 				t.Errorf("SCHEMA.md describes spans.%s, which does not exist", name[1])
+			}
+		}
+	}
+}
+
+// A call that failed since this machine had nothing left for it is told from one
+// that the shaper turned away.
+func TestTheDocumentTellsWhatMachinesRunOutOf(t *testing.T) {
+	text, err := os.ReadFile("SCHEMA.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	outcome := regexp.MustCompile("(?m)^\\| `outcome` .*$").FindString(string(text))
+	for _, ranOut := range []syscall.Errno{syscall.EMFILE, syscall.EADDRNOTAVAIL} {
+		c := call.Call{}
+		call.NewMeter(&c, nil).End(call.EndUnreachable, ranOut, 1)
+		for _, word := range []string{string(c.Outcome), c.ErrorType} {
+			if word == "" || !strings.Contains(outcome, "`"+word+"`") {
+				t.Errorf("%v ends a call as %s, %s, and SCHEMA.md says %q", ranOut, c.Outcome, c.ErrorType, outcome)
 			}
 		}
 	}

@@ -158,14 +158,10 @@ func (f *doctorFlags) target() (*url.URL, error) {
 func (d *diagnosis) end(next string) error {
 	odd := ""
 	if d.odd > 0 {
-		odd = fmt.Sprintf("; %s with !", plural(d.odd, "thing"))
+		odd = fmt.Sprintf("; %s with !", counted(d.odd, "thing"))
 	}
 	if d.bad > 0 {
-		verb := "do"
-		if d.bad == 1 {
-			verb = "does"
-		}
-		return &hinted{fmt.Errorf("doctor: %s %s not work%s", plural(d.bad, "thing"), verb, odd), d.again + "   (again, after what the lines with → say)"}
+		return &hinted{fmt.Errorf("doctor: %s %s not work%s", counted(d.bad, "thing"), verb(int64(d.bad), "does", "do"), odd), d.again + "   (again, after what the lines with → say)"}
 	}
 	s := d.a.style(d.a.out)
 	if d.odd > 0 {
@@ -175,12 +171,4 @@ func (d *diagnosis) end(next string) error {
 	}
 	fmt.Fprintln(d.a.err, "next: "+next)
 	return nil
-}
-
-// plural writes a number with its noun.
-func plural(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }

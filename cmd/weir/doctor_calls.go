@@ -72,14 +72,14 @@ func (r *recent) findings(works bool) []report.Finding {
 	case r.calls == 0:
 		return []report.Finding{{Mark: report.Skipped, Cells: []string{"none"}}}
 	case len(r.troubles) == 0:
-		return []report.Finding{{Cells: []string{plural(r.calls, "call") + ", all well"}}}
+		return []report.Finding{{Cells: []string{counted(r.calls, "call") + ", all well"}}}
 	}
 	var found []report.Finding
 	for _, t := range r.troubles[:min(len(r.troubles), mostTroubles)] {
 		found = append(found, r.finding(t, works))
 	}
 	if more := len(r.troubles) - mostTroubles; more > 0 {
-		found = append(found, report.Finding{Mark: report.Skipped, Cells: []string{fmt.Sprintf("%d more kinds: weir report since:1h%s", more, dbFlag(r.flag))}})
+		found = append(found, report.Finding{Mark: report.Skipped, Cells: []string{fmt.Sprintf("%s: weir report since:1h%s", counted(more, "more kind"), dbFlag(r.flag))}})
 	}
 	return found
 }
@@ -92,7 +92,7 @@ func (r *recent) finding(t *trouble, works bool) report.Finding {
 	}
 	ago := time.Since(i.started).Round(time.Second)
 	f := report.Finding{Mark: report.Bad, What: i.what, Next: i.next,
-		Cells: []string{head, plural(t.calls, "call"), fmt.Sprintf("last %s ago: weir calls %s%s", ago, i.id, dbFlag(r.flag))}}
+		Cells: []string{head, counted(t.calls, "call"), fmt.Sprintf("last %s ago: weir calls %s%s", ago, i.id, dbFlag(r.flag))}}
 	switch {
 	case i.outcome == call.OK || i.outcome == call.ClientGone || i.beside || works:
 		f.Mark = report.Odd

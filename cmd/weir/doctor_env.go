@@ -116,7 +116,7 @@ func answersAt(ctx context.Context, u *url.URL) bool {
 
 // examineKey looks at the form of a key, without showing it.
 func (a *app) examineKey(p vendor, name, v string) report.Finding {
-	f := report.Finding{Cells: []string{name, fmt.Sprintf("set, %s", plural(len([]rune(v)), "character"))}}
+	f := report.Finding{Cells: []string{name, fmt.Sprintf("set, %s", counted(len([]rune(v)), "character"))}}
 	if f.What, f.Next = keyFlaw(name, v); f.What != "" {
 		f.Mark = report.Bad
 		if v == "" { // some leave it so on purpose

@@ -142,7 +142,7 @@ func (v *visit) probe(ctx context.Context) []report.Finding {
 	}
 	if len(there) > 0 && ctx.Err() == nil {
 		fmt.Fprintf(v.a.err, "sends %s of at most %d tokens to %s, and another where an answer is odd;\n--dry-run leaves them out\n",
-			plural(len(there), "small request"), probeTokens, v.target.Host)
+			counted(len(there), "small request"), probeTokens, v.target.Host)
 	}
 	var asked []report.Finding
 	works := wire.API("")

@@ -134,7 +134,7 @@ func (v *visit) reach(ctx context.Context) (found []report.Finding, ok bool) {
 		if err != nil {
 			return append(found, v.noWay("dns", err)), false
 		}
-		good("dns", "%s in %s: %s", plural(len(addresses), "address"), tenths(time.Since(began)), strings.Join(addresses, ", "))
+		good("dns", "%s in %s: %s", counted(len(addresses), "address"), tenths(time.Since(began)), strings.Join(addresses, ", "))
 	}
 	began := time.Now()
 	conn, err := (&net.Dialer{}).DialContext(stepFor, "tcp", address)
@@ -168,7 +168,7 @@ func certificate(s tls.ConnectionState, took time.Duration) report.Finding {
 		by = c.Issuer.Organization[0]
 	}
 	left := time.Until(c.NotAfter)
-	f := report.Finding{Cells: []string{"tls", fmt.Sprintf("%s in %s, certificate by %s, %s left", tls.VersionName(s.Version), tenths(took), by, plural(int(left/(24*time.Hour)), "day"))}}
+	f := report.Finding{Cells: []string{"tls", fmt.Sprintf("%s in %s, certificate by %s, %s left", tls.VersionName(s.Version), tenths(took), by, counted(int(left/(24*time.Hour)), "day"))}}
 	if left < soonExpired {
 		f.Mark, f.What, f.Next = report.Odd, "The certificate ends soon.", "See that it is renewed before "+c.NotAfter.Format("2006-01-02")+"."
 	}

@@ -129,7 +129,7 @@ func (a *app) exportFile(ctx context.Context, db *store.DB, selection store.Sele
 		return nil
 	}
 	if f.out != "" {
-		fmt.Fprintf(a.err, "%d calls in %s\n", n, f.out)
+		fmt.Fprintf(a.err, "%s in %s\n", counted(n, "call"), f.out)
 		if f.format == "otel-json" {
 			fmt.Fprintf(a.err, "next: weir import %s --db other.db\n", shellWords(f.out))
 		}
@@ -160,13 +160,13 @@ func (a *app) exportOTLP(ctx context.Context, of *store.Selection, f exportFlags
 		err = usage(err)
 	}
 	if err != nil && sent.Sent > 0 {
-		fmt.Fprintf(a.err, "! %d spans were sent before it failed\n", sent.Sent)
+		fmt.Fprintf(a.err, "! %s %s sent before it failed\n", counted(sent.Sent, "span"), verb(sent.Sent, "was", "were"))
 	}
 	if sent.Rejected > 0 {
-		fmt.Fprintf(a.err, "! the collector rejected %d spans for good (%s)\n", sent.Rejected, sent.Rejection)
+		fmt.Fprintf(a.err, "! the collector rejected %s for good (%s)\n", counted(sent.Rejected, "span"), sent.Rejection)
 	}
 	if err == nil {
-		fmt.Fprintf(a.out, "%d spans sent\n", sent.Sent)
+		fmt.Fprintf(a.out, "%s sent\n", counted(sent.Sent, "span"))
 		err = a.tellOthers(ctx, db, sent, f)
 	}
 	return errors.Join(err, db.Close())
@@ -183,8 +183,8 @@ func (a *app) tellOthers(ctx context.Context, db *store.DB, sent store.Resent, f
 	for _, d := range all {
 		if d.Target != sent.Target && d.Waiting > 0 {
 			told = true
-			fmt.Fprintf(a.err, "! %d spans wait for another collector, %s\nnext: weir export --otlp --adopt %s%s   (sends them to %s instead)\n",
-				d.Waiting, d.Target, d.Target, dbFlag(f.db), sent.Target)
+			fmt.Fprintf(a.err, "! %s %s for another collector, %s\nnext: weir export --otlp --adopt %s%s   (sends them to %s instead)\n",
+				counted(d.Waiting, "span"), verb(d.Waiting, "waits", "wait"), d.Target, d.Target, dbFlag(f.db), sent.Target)
 		}
 	}
 	if !told {

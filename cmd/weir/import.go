@@ -71,7 +71,7 @@ func (a *app) runImport(ctx context.Context, path, dbPath string) error {
 	r := spanImport{label: name, because: map[call.NoCall]int{}}
 	release, _ := buildVersion()
 	stored, known, err := store.Import(ctx, db, release, r.calls(ctx, in))
-	fmt.Fprintf(a.out, "%d calls stored, %d were there already, %d spans passed over\n", stored, known, r.others)
+	fmt.Fprintf(a.out, "%s stored, %d %s there already, %s passed over\n", counted(stored, "call"), known, verb(int64(known), "was", "were"), counted(r.others, "span"))
 	r.warn(a.err)
 	if err = errors.Join(err, r.saveRuns(ctx, db), db.Close()); err == nil && stored+known+r.others == 0 {
 		err = errors.New(`no spans in it; want {"spans": […]} or {"resourceSpans": […]}, as weir export and collectors write them`)
@@ -110,13 +110,13 @@ func (r *spanImport) warn(w io.Writer) {
 	})
 	for i, reason := range reasons {
 		if i == shownReasons {
-			fmt.Fprintf(w, "! spans passed over for %d more reasons\n", len(reasons)-i)
+			fmt.Fprintf(w, "! spans passed over for %s\n", counted(len(reasons)-i, "more reason"))
 			break
 		}
-		fmt.Fprintf(w, "! %s passed over: %s\n", plural(r.because[reason], "span"), reason)
+		fmt.Fprintf(w, "! %s passed over: %s\n", counted(r.because[reason], "span"), reason)
 	}
 	if r.utc > 0 {
-		fmt.Fprintf(w, "! times of %s name no zone, and were taken for UTC\n", plural(r.utc, "call"))
+		fmt.Fprintf(w, "! times of %s name no zone, and were taken for UTC\n", counted(r.utc, "call"))
 	}
 }
 

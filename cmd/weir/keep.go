@@ -107,7 +107,7 @@ func (k *kept) close() error {
 	defer cancel()
 	err := k.keeper.Shutdown(ctx)
 	if dropped := k.keeper.Dropped(); dropped > 0 {
-		return fmt.Errorf("the contents of %s could not be kept: %w", plural(int(dropped), "call"), orUnknown(k.keeper.Err()))
+		return fmt.Errorf("the contents of %s could not be kept: %w", counted(int(dropped), "call"), orUnknown(k.keeper.Err()))
 	}
 	return err
 }
@@ -165,11 +165,7 @@ func (a *app) forget(ctx context.Context, which, path string) error {
 	if err = errors.Join(err, db.Close()); err != nil {
 		return err
 	}
-	calls := "calls"
-	if n == 1 {
-		calls = "call"
-	}
-	fmt.Fprintf(a.out, "deleted what was kept of %d %s\n", n, calls)
+	fmt.Fprintf(a.out, "deleted what was kept of %s\n", counted(n, "call"))
 	fmt.Fprintln(a.err, "next: weir calls"+dbFlag(path))
 	return nil
 }

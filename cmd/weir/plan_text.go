@@ -139,9 +139,17 @@ func outlookChart(w io.Writer, o *generator.Outlook, style report.Style) {
 	}
 	draw("starts", starts, fmt.Sprintf("a column is %s, at most %%.1f/s", time.Duration(each)*o.Every))
 	if o.Latency.Known {
-		draw("in flight", flying, "at most %.0f calls in a column's mean")
-		sentence(w, fmt.Sprintf("at ttft %s, tpot %s: %.1f calls in flight on average, at most %d at once, after %s",
-			o.Latency.TTFT, o.Latency.TPOT, o.InFlight, o.Most, o.MostAt.Round(time.Second)), style)
+		words, after := "at most %.0f calls in a column's mean", o.MostAt.Round(time.Second)
+		said := fmt.Sprintf("at ttft %s, tpot %s: ", o.Latency.TTFT, o.Latency.TPOT)
+		if o.MostAtLeast {
+			words = "at least %.0f calls in the highest column's mean"
+			said += fmt.Sprintf("at least %s in flight at once, after %s; how many more, and on average, is unknown, as %s no limit to the answer",
+				counted(o.Most, "call"), after, partly(o.Unlimited, o.Requests, "request", "sets", "set"))
+		} else {
+			said += fmt.Sprintf("%.1f calls in flight on average, at most %d at once, after %s", o.InFlight, o.Most, after)
+		}
+		draw("in flight", flying, words)
+		sentence(w, said, style)
 	}
 	fmt.Fprintln(w)
 }
@@ -272,12 +280,28 @@ func dollars(v float64) string {
 	return fmt.Sprintf("$%.2f", v)
 }
 
-// counted writes a number of things.
-func counted(n int, thing string) string {
-	if n == 1 {
+// counted writes a number of things: "1 call", "2 calls", "3 addresses".
+func counted[N int | int64 | uint64](n N, thing string) string {
+	switch {
+	case n == 1:
 		return "1 " + thing
+	case strings.HasSuffix(thing, "s"):
+		thing += "e"
 	}
 	return fmt.Sprintf("%d %ss", n, thing)
+}
+
+// verb is the one that so many things want: "1 span waits", "2 spans wait".
+func verb(n int64, one, many string) string {
+	if n == 1 {
+		return one
+	}
+	return many
+}
+
+// partly writes a part of so many things, with its verb: "1 of 3 calls has".
+func partly(n, all int, thing, one, many string) string {
+	return fmt.Sprintf("%d of %s %s", n, counted(all, thing), verb(int64(n), one, many))
 }
 
 // thousands writes a number with its thousands apart.

@@ -1,9 +1,11 @@
 package main
 
 import (
+	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"weir/generator"
 	"weir/generator/loadmodel"
@@ -72,6 +74,40 @@ func TestAPlanFitsTheScreen(t *testing.T) {
 			if head, _, _ := strings.Cut(table, "\n"); !strings.Contains(head, "requests") || strings.Count(head, "p99") != 2 || !strings.Contains(head, "reuse") {
 				t.Errorf("%s at %d columns: the first table has only %q", name, columns, head)
 			}
+		}
+	}
+}
+
+// What an answer without a limit does to the calls in flight is not known.
+func TestAPlanDoesNotTellWhatAnswersWithoutALimitHoldInFlight(t *testing.T) {
+	const first, second = `{"scenario_id": "a", "model": "m", "messages": [{"role": "user", "content": "hi"}], "max_tokens": 101, "at_ms": 0}`,
+		`{"scenario_id": "a", "model": "m", "messages": [{"role": "user", "content": "hi"}], "at_ms": 1000%s}`
+	for limit, want := range map[string]string{
+		`, "max_tokens": 7`: "at ttft 500ms, tpot 20ms: 1.2 calls in flight on average, at most 2 at once, after 1s\n",
+		"":                  "at ttft 500ms, tpot 20ms: at least 2 calls in flight at once, after 1s; how many more, and on average, is unknown, as 1 of 2 requests sets no limit to the answer\n",
+	} {
+		file := filepath.Join(t.TempDir(), "set.jsonl")
+		write(t, file, first+"\n"+fmt.Sprintf(second, limit)+"\n")
+		dataset, err := generator.OpenDataset(file, generator.DatasetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		o := generator.Foresee(t.Context(), &generator.Plan{Model: &loadmodel.Model{}, Dataset: dataset, Seed: 1},
+			generator.OutlookOptions{Latency: generator.Latency{TTFT: 500 * time.Millisecond, TPOT: 20 * time.Millisecond, Known: true}})
+		var b strings.Builder
+		outlookText(&b, o, report.Style{})
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("want %q in\n%s", want, &b)
+		}
+	}
+}
+
+func TestNumbersAreSaidWithTheirNouns(t *testing.T) {
+	for n, want := range []string{
+		"0 calls, 0 addresses, 0 of 0 calls have", "1 call, 1 address, 1 of 1 call has", "2 calls, 2 addresses, 2 of 2 calls have",
+	} {
+		if got := counted(n, "call") + ", " + counted(n, "address") + ", " + partly(n, n, "call", "has", "have"); got != want {
+			t.Errorf("%d: %q, want %q", n, got, want)
 		}
 	}
 }

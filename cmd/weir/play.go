@@ -64,21 +64,22 @@ func (a *app) play(ctx context.Context, s *stack, run *generator.Run, o playOpti
 	}
 	// A call ends for its client before it ends for the proxy.
 	o.settle()
-	kept := s.endRun(run, result, o.shown, o.notes)
+	ended, kept := s.endRun(run, result, o.shown, o.notes)
 	// The run's calls are read back from the store: what is reported is what
-	// was kept, even if that is not all.
-	r, err := s.report(context.WithoutCancel(ctx), []string{"run:" + run.ID}, nil)
+	// was kept, even if that is not all. How it ended is known without.
+	r, err := summarise(context.WithoutCancel(ctx), s.db, []string{"run:" + run.ID}, nil, ended)
 	if err != nil {
 		return errors.Join(kept, err)
 	}
 	if recorder := s.tracing.Recorder; kept != nil {
 		missing := recorder.Waiting() + recorder.Lost()
 		r.LostSpans = report.N(float64(missing))
-		r.Warnings = append(r.Warnings, fmt.Sprintf("%d spans could not be written: the figures are of the rest", missing))
+		r.Warnings = append(r.Warnings, counted(missing, "span")+" could not be written: the figures are of the rest")
 	}
-	if o.json {
+	switch {
+	case o.json:
 		err = r.JSON(a.out)
-	} else {
+	case result.Sent > 0:
 		err = a.print(a.out, r.Text)
 	}
 	if err != nil {
@@ -87,11 +88,27 @@ func (a *app) play(ctx context.Context, s *stack, run *generator.Run, o playOpti
 	if kept != nil {
 		return coded{exitFailed, &hinted{fmt.Errorf("not all of the run could be kept: %w", kept), "weir report run:" + run.ID + s.dbFlag()}}
 	}
+	if result.Sent == 0 {
+		return a.nothingSent(result)
+	}
 	next := o.next
 	if next == "" {
 		next = "weir calls run:" + run.ID + " --slowest" + s.dbFlag()
 	}
 	return judged(result, r.Wants, next, a)
+}
+
+// nothingSent is the end of a run without a call, of which there is nothing to
+// look at.
+func (a *app) nothingSent(result *generator.Result) error {
+	switch {
+	case result.Stopped != "":
+		return coded{exitThreshold, errors.New("nothing of the plan was sent: the run ended itself: " + result.Stopped)}
+	case result.Partial:
+		return coded{exitInterrupted, errors.New("interrupted: nothing of the plan was sent")}
+	}
+	a.warn([]string{"nothing was sent: the plan, or this shard's part of it, has no request in its time"})
+	return nil
 }
 
 // judged turns a run's verdict into the command's end. What is wanted of a run

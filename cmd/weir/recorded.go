@@ -99,7 +99,7 @@ func (a *app) readRecorded(ctx context.Context, words string, f loadFlags, given
 	if err != nil {
 		return nil, usage(err)
 	}
-	if err := a.tellTrace(trace, func() {}, "calls "+selection.String()); err != nil {
+	if err := a.tellTrace(trace, m, func() {}, "calls "+selection.String()); err != nil {
 		return nil, err
 	}
 	a.warn(r.notes())
@@ -366,16 +366,16 @@ func count(c wire.Count) int { return int(min(max(c.N, 0), math.MaxInt32)) }
 // notes say what had to be guessed.
 func (r *recorded) notes() (notes []string) {
 	if r.blank > 0 {
-		notes = append(notes, fmt.Sprintf("%s left out: their spans do not tell of tokens", plural(r.blank, "imported call")))
+		notes = append(notes, fmt.Sprintf("%s left out: their spans do not tell of tokens", counted(r.blank, "imported call")))
 	}
 	if r.streamless > 0 {
-		notes = append(notes, fmt.Sprintf("%d of %d calls do not say whether they were streamed: streams are asked for", r.streamless, r.calls))
+		notes = append(notes, partly(r.streamless, r.calls, "call", "does", "do")+" not say whether a stream came: streams are asked for")
 	}
 	if r.unsized > 0 {
-		notes = append(notes, fmt.Sprintf("%d of %d calls have no usage: their prompts are sized by their bytes", r.unsized, r.calls))
+		notes = append(notes, partly(r.unsized, r.calls, "call", "has", "have")+" no usage: prompts are then sized by their bytes")
 	}
 	if r.unplanned > 0 {
-		notes = append(notes, fmt.Sprintf("%d of %d calls do not tell how long their answers were: at least 1 token is asked for", r.unplanned, r.calls))
+		notes = append(notes, partly(r.unplanned, r.calls, "call", "does", "do")+" not tell how long the answer was: at least 1 token is asked for")
 	}
 	if r.cut > 0 {
 		notes = append(notes, fmt.Sprintf("%s split, as very many other calls came before a next turn: that turn is played at its own instant, whenever the answer before it ends", counted(r.cut, "session")))
@@ -384,7 +384,7 @@ func (r *recorded) notes() (notes []string) {
 	case r.unshaped == r.calls:
 		notes = append(notes, "no shapes of requests were kept (weir proxy --keep shape): prompts share nothing but what a session's later turns repeat")
 	case r.unshaped > 0:
-		notes = append(notes, fmt.Sprintf("%d of %d calls have no shape: their prompts share nothing with others", r.unshaped, r.calls))
+		notes = append(notes, partly(r.unshaped, r.calls, "call", "has", "have")+" no shape: what has none shares nothing with others")
 	}
 	return notes
 }

@@ -244,7 +244,7 @@ func TestRecordedShapesBecomeSharedBlocks(t *testing.T) {
 	if n := len(rows[0].HashIDs); n != 10 {
 		t.Errorf("640 tokens are %d blocks, want 10", n)
 	}
-	if diff := cmp.Diff([]string{"1 of 7 calls have no shape: their prompts share nothing with others"}, r.notes()); diff != "" {
+	if diff := cmp.Diff([]string{"1 of 7 calls has no shape: what has none shares nothing with others"}, r.notes()); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -160,7 +160,7 @@ func (s *stack) close() error {
 		_ = recorder.Shutdown(patience) // told by Err and Lost
 	}
 	if lost := recorder.Lost(); lost > 0 {
-		errs = append(errs, fmt.Errorf("%d spans (a call has one of each side that measured it) could not be written and are lost: %w", lost, orUnknown(recorder.Err())))
+		errs = append(errs, fmt.Errorf("%s (a call has one of each side that measured it) could not be written and %s lost: %w", counted(lost, "span"), verb(lost, "is", "are"), orUnknown(recorder.Err())))
 	} else if err != nil && recorder.Err() != nil {
 		errs = append(errs, err)
 	}
@@ -176,20 +176,20 @@ func (s *stack) tellUnsent(err error) {
 		return
 	}
 	if n := outbox.Rejected(); n > 0 {
-		fmt.Fprintf(s.a.err, "! the collector at %s rejected %d spans for good (%s); they are in the database alone\n", outbox.Target(), n, outbox.Rejection())
+		fmt.Fprintf(s.a.err, "! the collector at %s rejected %s for good (%s); the database alone has what it rejected\n", outbox.Target(), counted(n, "span"), outbox.Rejection())
 	}
-	waiting, counted := outbox.Waiting(context.Background())
-	if waiting == 0 && err == nil && counted == nil {
+	waiting, miscount := outbox.Waiting(context.Background())
+	if waiting == 0 && err == nil && miscount == nil {
 		return
 	}
 	if failed := outbox.Err(); failed != nil {
 		err = failed
 	}
 	because := ""
-	if err = errors.Join(err, counted); err != nil {
+	if err = errors.Join(err, miscount); err != nil {
 		because = " (" + strings.Join(strings.Fields(call.Redact(err.Error())), " ") + ")"
 	}
-	fmt.Fprintf(s.a.err, "! %d spans wait for the collector at %s%s; weir export --otlp%s sends them, or the next weir that records for it\n", waiting, outbox.Target(), because, s.dbFlag())
+	fmt.Fprintf(s.a.err, "! %s %s for the collector at %s%s; weir export --otlp%s sends them, or the next weir that records for it\n", counted(waiting, "span"), verb(waiting, "waits", "wait"), outbox.Target(), because, s.dbFlag())
 }
 
 func orUnknown(err error) error {
@@ -205,10 +205,11 @@ func (s *stack) beginRun(ctx context.Context, run *generator.Run, shown string) 
 	return s.db.SaveRun(ctx, s.storedRun(run, shown))
 }
 
-// endRun writes down what became of a run, and all its calls.
-func (s *stack) endRun(run *generator.Run, result *generator.Result, shown string, notes []string) error {
+// endRun writes down what became of a run, and all its calls. It gives what
+// became of it even if that could not be written.
+func (s *stack) endRun(run *generator.Run, result *generator.Result, shown string, notes []string) (r store.Run, err error) {
 	ctx := context.Background()
-	r := s.storedRun(run, shown)
+	r = s.storedRun(run, shown)
 	r.Started, r.Ended = result.Started, result.Started.Add(result.Took)
 	r.Verdict, r.Reasons, r.Partial = string(result.Verdict), result.Reasons, result.Partial
 	r.Planned, r.Sent, r.NotSent = result.Planned, result.Sent, result.NotSent
@@ -220,9 +221,9 @@ func (s *stack) endRun(run *generator.Run, result *generator.Result, shown strin
 		r.Scenarios = append(r.Scenarios, sc.Scenario)
 	}
 	if err := s.tracing.Provider.ForceFlush(ctx); err != nil {
-		return fmt.Errorf("write the run's calls: %w", err)
+		return r, fmt.Errorf("write the run's calls: %w", err)
 	}
-	return s.db.SaveRun(ctx, r)
+	return r, s.db.SaveRun(ctx, r)
 }
 
 func (s *stack) storedRun(run *generator.Run, shown string) store.Run {
@@ -252,13 +253,9 @@ func (s *stack) storedRun(run *generator.Run, shown string) store.Run {
 	return r
 }
 
-// report summarises what a selection names.
-func (s *stack) report(ctx context.Context, selection, by []string) (*report.Report, error) {
-	return summarise(ctx, s.db, selection, by)
-}
-
-// summarise reads the calls that a selection names and puts them into rows.
-func summarise(ctx context.Context, db *store.DB, words, by []string) (*report.Report, error) {
+// summarise reads the calls that a selection names and puts them into rows. Of
+// the runs in known it tells what they say, and not what the database has of them.
+func summarise(ctx context.Context, db *store.DB, words, by []string, known ...store.Run) (*report.Report, error) {
 	selection, err := parseSelection(words)
 	if err != nil {
 		return nil, err
@@ -272,9 +269,10 @@ func summarise(ctx context.Context, db *store.DB, words, by []string) (*report.R
 				if err != nil {
 					return nil, err
 				}
-				for _, r := range stored {
+				for _, r := range append(slices.Clone(known), stored...) {
 					if r.ID == id {
 						runs = append(runs, report.RunOf(r))
+						break
 					}
 				}
 			}

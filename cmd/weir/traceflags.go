@@ -82,15 +82,16 @@ func (a *app) tracePlan(ctx context.Context, m *loadmodel.Model, file string, o 
 	if err != nil {
 		return nil, usage(err)
 	}
-	if err := a.tellTrace(t, end, fmt.Sprintf("trace %s (%s)", file, t.Format)); err != nil {
+	if err := a.tellTrace(t, m, end, fmt.Sprintf("trace %s (%s)", file, t.Format)); err != nil {
 		return nil, err
 	}
 	return &generator.Plan{Model: m, Trace: t, Seed: o.Seed}, nil
 }
 
-// tellTrace says what a trace holds, and what is odd in it, when end has ended the
-// telling of how far it is read.
-func (a *app) tellTrace(t *loadmodel.Trace, end func(), shown string) error {
+// tellTrace says what a trace holds, what is odd in it, and what is sent for that
+// neither it nor the model says, when end has ended the telling of how far it is
+// read.
+func (a *app) tellTrace(t *loadmodel.Trace, m *loadmodel.Model, end func(), shown string) error {
 	survey, err := t.Survey()
 	end()
 	if err != nil {
@@ -99,7 +100,14 @@ func (a *app) tellTrace(t *loadmodel.Trace, end func(), shown string) error {
 	if survey.Rows == 0 {
 		return usagef("%s: no row stands in the time that --from and --to leave", shown)
 	}
-	sentence(a.err, fmt.Sprintf("%s: %d requests over %s", shown, survey.Rows, survey.Span.Round(time.Second)), a.style(a.err))
+	sentence(a.err, fmt.Sprintf("%s: %s over %s", shown, counted(survey.Rows, "request"), survey.Span.Round(time.Second)), a.style(a.err))
 	a.warn(survey.Notes)
+	switch silent := survey.Silent; {
+	case silent == 0 || len(m.Scenarios) > 0: // its scenario says how it is sent
+	case silent == survey.Sessions:
+		a.warn([]string{"it does not say whether answers were streamed: streams are asked for"})
+	default:
+		a.warn([]string{partly(silent, survey.Sessions, "row", "does", "do") + " not say whether the answer was streamed: a stream is asked for"})
+	}
 	return nil
 }

@@ -106,6 +106,7 @@ type format struct {
 	records     func(*Trace) iter.Seq2[record, error]
 	blockTokens int  // of each hash id; 0: it has none of its own
 	fromZero    bool // its time begins at 0, not with its first row
+	streams     bool // its rows can say whether answers were streamed
 }
 
 // formats are the kinds of traces by name.
@@ -115,8 +116,8 @@ var formats = map[string]format{
 	"mooncake": {records: (*Trace).jsonRecords, blockTokens: 512},
 	"bailian":  {records: (*Trace).jsonRecords, blockTokens: 16},
 	"servegen": {records: (*Trace).clientRecords, fromZero: true},
-	"otel":     {records: (*Trace).spanRecords, blockTokens: sessionBlock},
-	"weir":     {records: (*Trace).ownRecords, blockTokens: OwnBlockTokens, fromZero: true},
+	"otel":     {records: (*Trace).spanRecords, blockTokens: sessionBlock, streams: true},
+	"weir":     {records: (*Trace).ownRecords, blockTokens: OwnBlockTokens, fromZero: true, streams: true},
 }
 
 // TraceFormats are the names of the formats that are read.
@@ -268,5 +269,6 @@ type record struct {
 	// What a survey tells of.
 	back   bool // the clock went back since the row before
 	fresh  int  // of a row in a session: tokens as the file counts them; 0: as Input
+	silent bool // it does not say whether the answer was streamed
 	forgot bool // of the sessions before it some are forgotten: this may be a later turn of one
 }

@@ -151,14 +151,17 @@ func (a attributes) tokens(keys ...string) wire.Count {
 	return wire.Count{}
 }
 
-// whole says that no stream was asked for, which must have been told.
-func (a attributes) whole() bool {
+// streamed says whether a stream was asked for, if that is told.
+func (a attributes) streamed() (streamed, told bool) {
+	if a["gen_ai.response.time_to_first_chunk"] != nil {
+		return true, true
+	}
 	for _, key := range []string{"gen_ai.request.stream", "gen_ai.request.is_stream", "llm.is_streaming"} {
 		if asked, told := a[key].(bool); told {
-			return !asked && a["gen_ai.response.time_to_first_chunk"] == nil
+			return asked, true
 		}
 	}
-	return false
+	return false, false
 }
 
 // usage is what the span tells of tokens, in the normal form.
@@ -236,7 +239,8 @@ func (s *span) row() (r record, ok bool) {
 	r.Input, r.Output = int(usage.Input.N), int(output.N)
 	r.Model = s.Attributes.text("gen_ai.request.model")
 	r.Session = s.Attributes.text("gen_ai.conversation.id", "session.id")
-	r.Whole = s.Attributes.whole()
+	streamed, told := s.Attributes.streamed()
+	r.Whole, r.silent = told && !streamed, !told
 	if r.at, ok = s.start(); !ok {
 		return r, false
 	}

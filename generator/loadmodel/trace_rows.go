@@ -31,6 +31,7 @@ func (t *Trace) chosen() iter.Seq2[record, error] {
 			}
 			at := r.at - first
 			r.back = at < now
+			r.silent = r.silent || !formats[t.Format].streams
 			now = max(at, now)
 			if o.To > 0 && now >= o.To {
 				return

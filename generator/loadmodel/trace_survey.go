@@ -18,6 +18,7 @@ type Survey struct {
 	// Scenarios are those that weir's own rows name, in order of their names.
 	Scenarios []string
 	Unnamed   int     // rows that name none
+	Silent    int     // rows that do not say whether their answers were streamed
 	Asked     []Asked // what the rows ask for, each once, at most 20
 	// Forgot says that there are more sessions than are remembered: one that went
 	// on after many others counts as a new one.
@@ -106,6 +107,9 @@ func (s *surveying) add(r *record) {
 	} else {
 		s.Unnamed++
 	}
+	if r.silent {
+		s.Silent++
+	}
 	if asked := (Asked{r.API, r.Model, r.Whole}); len(s.Asked) < mostAsked && !slices.Contains(s.Asked, asked) {
 		s.Asked = append(s.Asked, asked)
 	}
@@ -134,9 +138,9 @@ func (t *Trace) note(s *surveying) {
 		note(true, "its clock is coarse: %d rows stand on %d ticks, some %s apart; %s", s.Sessions, s.ticks, t.Tick.Round(time.Millisecond), how)
 	}
 	note(t.Format == "servegen", "its requests are drawn by chance from its clients' rates and lengths: another seed gives others")
-	note(s.failed > 0, "%d of %d rows are of requests that failed: they are sent with at least 1 token to be answered", s.failed, s.Sessions)
-	note(s.zero > 0, "%d of %d rows have no prompt or no answer tokens: they are sent with at least 1", s.zero, s.Sessions)
-	note(s.back > 0, "%d of %d rows go back in time: each is sent with the row before it", s.back, s.Sessions)
+	note(s.failed > 0, "rows of requests that failed: %d of %d, sent with at least 1 token to be answered", s.failed, s.Sessions)
+	note(s.zero > 0, "rows without tokens of a prompt or of an answer: %d of %d, sent with at least 1", s.zero, s.Sessions)
+	note(s.back > 0, "rows that go back in time: %d of %d, each sent with the row before it", s.back, s.Sessions)
 	note(s.Forgot, "it has more sessions than are remembered: one that goes on after %d others, or fewer where prompts are long, may count as a new one", recentKeys)
 	t.noteTurns(s, note)
 	t.noteBlocks(note)

@@ -32,7 +32,7 @@ func TestReportInventsNothingOfImportedCalls(t *testing.T) {
 	whole := imported()
 	whole.NoFirstToken = call.AbsentNotStreamed
 	r = summary(t, Options{}, imported(), whole)
-	if d := cmp.Diff([]string{"1 of 2 calls were not streamed and have no TTFT"}, r.Warnings); d != "" {
+	if d := cmp.Diff([]string{"1 of 2 calls was not streamed and has no TTFT"}, r.Warnings); d != "" {
 		t.Error(d)
 	}
 }

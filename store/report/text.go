@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"weir/store"
 )
 
 // Style says how text is drawn. The zero Style has no colour and is 120
@@ -112,12 +114,18 @@ func (r *Report) footer(w io.Writer, s Style) {
 	s.parts(w, faint, "   ", notes)
 }
 
-// text writes a run's two lines.
+// mostTargets is how many endpoints of a run text names. JSON has them all.
+const mostTargets = 8
+
+// text writes a run's two lines, and its endpoints where there are several.
 func (run *Run) text(w io.Writer, s Style) {
 	head := []string{"run " + run.ID}
-	way := plain(run.Model)
-	if run.Target != "" {
-		way = strings.TrimSpace(way + " → " + plain(run.Target)) // a load model need not have a name
+	way, targets := plain(run.Model), store.Targets(run.Target)
+	switch n := len(targets); {
+	case n == 1:
+		way = strings.TrimSpace(way + " → " + plain(targets[0])) // a load model need not have a name
+	case n > 1:
+		way = strings.TrimSpace(way + " → " + count(n, "endpoint"))
 	}
 	for _, part := range []string{way, seconds(run.Duration)} {
 		if part != "" && part != absent {
@@ -128,6 +136,13 @@ func (run *Run) text(w io.Writer, s Style) {
 		head = append(head, "seed "+run.Seed)
 	}
 	s.parts(w, "", "  ", append(head, run.verdict(s)))
+	if n := len(targets); n > 1 {
+		shown := strings.Join(targets[:min(n, mostTargets)], ", ")
+		if more := n - mostTargets; more > 0 {
+			shown += fmt.Sprintf(" and %d more: weir report --json", more)
+		}
+		s.paragraph(w, "", "  ", "endpoints: "+plain(shown))
+	}
 	for _, reason := range run.Reasons {
 		s.paragraph(w, red, "  because ", reason)
 	}

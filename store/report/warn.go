@@ -40,7 +40,7 @@ func (r *Report) warn() {
 		say("%d of %s gave no usage, or not to its end", n, count(t.Calls, "call"))
 	}
 	if n := t.Tokens.Sources[string(call.UsageEstimated)]; n > 0 {
-		say("%d of %s have estimated token counts", n, count(t.Calls, "call"))
+		say("%s estimated token counts", partly(n, t.Calls, "has", "have"))
 	}
 	if n := t.Tokens.Sources[string(call.UsageSuspicious)]; n > 0 {
 		say("%d of %s reported usage that contradicts itself or their stream", n, count(t.Calls, "call"))
@@ -55,7 +55,7 @@ func (r *Report) warn() {
 		say("client and proxy TTFT differ by more than 2 ms + 2 %% in %d of %s, at most by %s", v.Differ, count(v.Both, "call"), ms(v.Worst))
 	}
 	if n := t.Stream.NotStreamed; n > 0 {
-		say("%d of %s were not streamed and have no TTFT", n, count(t.Calls, "call"))
+		say("%s not streamed and %s no TTFT", partly(n, t.Calls, "was", "were"), verb(n, "has", "have"))
 	}
 	if r.Impaired > 0 {
 		say("%s made worse on purpose, as --impair says: they stand in rows marked %s, and in no other", were(r.Impaired, "call"), impairedMark)
@@ -70,11 +70,19 @@ func (r *Report) warn() {
 }
 
 // were is count with its verb.
-func were(n int, noun string) string {
+func were(n int, noun string) string { return count(n, noun) + " " + verb(n, "was", "were") }
+
+// partly writes a part of so many calls, with its verb: "1 of 3 calls has".
+func partly(n, calls int, one, many string) string {
+	return fmt.Sprintf("%d of %s %s", n, count(calls, "call"), verb(n, one, many))
+}
+
+// verb is the one that so many things want.
+func verb(n int, one, many string) string {
 	if n == 1 {
-		return count(n, noun) + " was"
+		return one
 	}
-	return count(n, noun) + " were"
+	return many
 }
 
 // count writes a number with its noun: "1 call", "2 calls".
