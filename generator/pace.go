@@ -13,20 +13,27 @@ import (
 // failing one cannot lower what it is held against. Turns of sessions lie ahead,
 // and wait in a heap: it holds what is under way, not the plan.
 type pace struct {
-	ahead                  instants
-	came                   int  // of the plan's requests, whose time has come
-	cameInTime, sentInTime int  // within the plan's length
-	chained                bool // some sessions had later turns
+	ahead                  coming
+	came                   int          // of the plan's requests, whose time has come
+	cameInTime, sentInTime int          // within the plan's length, warm-up left out
+	measured               call.Instant // when the first session is due that is no warm-up; 0: not yet
+	chained                bool         // some sessions had later turns
 }
 
-// instants are a heap, the earliest first.
-type instants []call.Instant
+// request is one whose time is to come.
+type request struct {
+	at   call.Instant
+	warm bool // of a warm-up
+}
 
-func (h instants) Len() int           { return len(h) }
-func (h instants) Less(i, j int) bool { return h[i] < h[j] }
-func (h instants) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
-func (h *instants) Push(x any)        { *h = append(*h, x.(call.Instant)) }
-func (h *instants) Pop() any {
+// coming are a heap, the earliest first.
+type coming []request
+
+func (h coming) Len() int           { return len(h) }
+func (h coming) Less(i, j int) bool { return h[i].at < h[j].at }
+func (h coming) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
+func (h *coming) Push(x any)        { *h = append(*h, x.(request)) }
+func (h *coming) Pop() any {
 	old := *h
 	last := old[len(old)-1]
 	*h = old[:len(old)-1]
@@ -38,11 +45,14 @@ func (t *tally) planned(s *Session, due call.Instant) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.pace.chained = t.pace.chained || len(s.Turns) > 1
+	if !s.WarmUp && t.pace.measured == 0 {
+		t.pace.measured = due
+	}
 	for i, turn := range s.Turns {
 		if i > 0 {
 			due += call.Instant(turn.Think)
 		}
-		heap.Push(&t.pace.ahead, due)
+		heap.Push(&t.pace.ahead, request{due, s.WarmUp})
 	}
 	t.comesDue(call.Now())
 }
@@ -52,10 +62,10 @@ func (t *tally) comesDue(now call.Instant) {
 	if t.stopped != 0 {
 		now = min(now, t.stopped)
 	}
-	for len(t.pace.ahead) > 0 && t.pace.ahead[0] <= now {
-		at := heap.Pop(&t.pace.ahead).(call.Instant)
+	for len(t.pace.ahead) > 0 && t.pace.ahead[0].at <= now {
+		r := heap.Pop(&t.pace.ahead).(request)
 		t.pace.came++
-		if time.Duration(at-t.start) <= t.length {
+		if !r.warm && time.Duration(r.at-t.start) <= t.length {
 			t.pace.cameInTime++
 		}
 	}
@@ -69,7 +79,16 @@ func (t *tally) kept(r *Result) {
 	}
 	t.comesDue(t.start + call.Instant(over)) // turns that no longer wait for their time: one before them failed
 	r.chained, r.PlannedInTime, r.SentInTime = t.pace.chained, t.pace.cameInTime, t.pace.sentInTime
-	if s := over.Seconds(); s > 0 {
+	if s := (over - t.warmUp()).Seconds(); s > 0 {
 		r.PlannedRate, r.SentRate = float64(r.PlannedInTime)/s, float64(r.SentInTime)/s
 	}
+}
+
+// warmUp is how long the run warms up: a model says so, of a dataset it is told by
+// its first session that is none. It needs the lock.
+func (t *tally) warmUp() time.Duration {
+	if t.warming > 0 || t.warm == 0 || t.pace.measured == 0 {
+		return t.warming
+	}
+	return time.Duration(t.pace.measured - t.start)
 }

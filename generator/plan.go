@@ -361,6 +361,14 @@ func (p *Plan) Length() time.Duration {
 	return p.tracedLength()
 }
 
+// warmsFor is how much of Length a model warms up.
+func (p *Plan) warmsFor() time.Duration {
+	if p.Dataset != nil || p.Trace != nil {
+		return 0
+	}
+	return p.Model.WarmUp
+}
+
 // peakQPS is the highest rate of request starts, of this shard; 0 when it is not
 // known before.
 func (p *Plan) peakQPS() float64 {

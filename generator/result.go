@@ -36,7 +36,7 @@ type Result struct {
 	Planned int
 	Sent    int
 	NotSent int
-	Late    int // sent more than LateAfter after they were due
+	Late    int // sent more than LateAfter after they were due, warm-up left out
 	WarmUp  int // of Sent
 
 	// Unsent says why requests were not sent: the outcome of the turn before them
@@ -48,15 +48,15 @@ type Result struct {
 	Overfull int
 
 	// What the plan's own times put into Length, or up to when the run was broken
-	// off, and what was sent in that time; warm-up included in both, and the rates
-	// are by the second. The plan's times are those to which an endpoint would be
+	// off, and what was sent in that time, warm-up left out of both; the rates are
+	// by the second behind it. The plan's times are those to which an endpoint would be
 	// sent whose answers take no time: neither slow answers nor failed turns lower
 	// them. A closed loop plans none: 0.
 	PlannedInTime, SentInTime int
 	PlannedRate, SentRate     float64
 	chained                   bool // some sessions had later turns
 
-	Lag        Quantiles // send − due, all requests
+	Lag        Quantiles // send − due, warm-up left out
 	TTFT       Quantiles // first token − sent, successful streamed calls, warm-up left out
 	Response   Quantiles // first token − due, the same calls
 	Connect    Quantiles // of the connections that were set up: send → connection in hand; in no TTFT from send's end
@@ -99,6 +99,7 @@ type Progress struct {
 
 	Planned  int // requests that the plan's own times put before now; of a closed loop 0
 	Sent     int
+	WarmUp   int // of Sent
 	NotSent  int
 	InFlight int
 

@@ -113,7 +113,7 @@ func (r *Run) Do(ctx, hard context.Context) (*Result, error) {
 	defer breakOff()
 
 	length := r.Plan.Length()
-	u := &running{Run: r, tally: newTally(r.Plan.scenarios(), length), stop: stop, cancel: cancel, calls: calls, breakOff: breakOff, purse: purse}
+	u := &running{Run: r, tally: newTally(r.Plan.scenarios(), r.Plan.warmsFor(), length), stop: stop, cancel: cancel, calls: calls, breakOff: breakOff, purse: purse}
 	defer context.AfterFunc(stop, u.tally.stop)()
 	for _, c := range r.AbortIf {
 		u.lookouts = append(u.lookouts, newLookout(c))

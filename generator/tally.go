@@ -12,8 +12,9 @@ import (
 type tally struct {
 	mu      sync.Mutex
 	start   call.Instant
-	stopped call.Instant // when no more was to be sent; 0: not yet
-	length  time.Duration
+	stopped call.Instant  // when no more was to be sent; 0: not yet
+	length  time.Duration // of the warm-up too
+	warming time.Duration // of it, as a model says
 
 	pace                      pace
 	sent, notSent, late, warm int
@@ -35,8 +36,8 @@ type scenarioTally struct {
 	ttft, response    sketch
 }
 
-func newTally(scenarios []string, length time.Duration) *tally {
-	t := &tally{length: length, scenarios: map[string]*scenarioTally{}, order: scenarios, exhausted: map[string]int{}, unsent: map[string]int{}}
+func newTally(scenarios []string, warming, length time.Duration) *tally {
+	t := &tally{length: length, warming: warming, scenarios: map[string]*scenarioTally{}, order: scenarios, exhausted: map[string]int{}, unsent: map[string]int{}}
 	for _, name := range scenarios {
 		t.scenarios[name] = &scenarioTally{failed: map[call.Outcome]int{}}
 	}
@@ -79,9 +80,6 @@ func (t *tally) sending(s *Session) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.sent++
-	if time.Duration(now-t.start) <= t.length {
-		t.pace.sentInTime++
-	}
 	t.inFlight++
 	t.inFlightHi = max(t.inFlightHi, t.inFlight)
 	for _, l := range t.lookouts {
@@ -89,8 +87,11 @@ func (t *tally) sending(s *Session) {
 	}
 	if s.WarmUp {
 		t.warm++
-	} else {
-		t.scenarios[s.Scenario].sent++
+		return
+	}
+	t.scenarios[s.Scenario].sent++
+	if time.Duration(now-t.start) <= t.length {
+		t.pace.sentInTime++
 	}
 }
 
@@ -110,13 +111,13 @@ func (t *tally) ended(s *Session, c *call.Call) {
 	if resource != "" {
 		t.exhausted[resource]++
 	}
+	if s.WarmUp {
+		return
+	}
 	lag := max(time.Duration(c.Arrived-c.Due), 0)
 	t.lag.add(lag)
 	if lag > LateAfter {
 		t.late++
-	}
-	if s.WarmUp {
-		return
 	}
 	sc := t.scenarios[s.Scenario]
 	if c.Outcome != call.OK {
@@ -184,7 +185,7 @@ func (t *tally) progress(before Progress) Progress {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.comesDue(call.Now())
-	p := Progress{Length: t.length, Planned: t.pace.came, Sent: t.sent, NotSent: t.notSent, InFlight: t.inFlight,
+	p := Progress{Length: t.length, Planned: t.pace.came, Sent: t.sent, WarmUp: t.warm, NotSent: t.notSent, InFlight: t.inFlight,
 		LagP99: t.lag.quantile(0.99), Scenarios: t.perScenario()}
 	p.Elapsed = time.Duration(call.Now() - t.start)
 	if s := (p.Elapsed - max(before.Elapsed, 0)).Seconds(); s > 0 {

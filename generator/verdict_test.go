@@ -130,7 +130,7 @@ func TestSketchKeepsQuantilesWithinOnePercent(t *testing.T) {
 // A run that is broken off and then awaits what is under way had its rate up to
 // the end of its sends, not over the time that was planned or spent waiting.
 func TestRatesOfABrokenOffRunAreThoseUntilItWas(t *testing.T) {
-	tally := newTally(nil, time.Hour)
+	tally := newTally(nil, 0, time.Hour)
 	start := call.Now() - call.Instant(10*time.Second)
 	tally.begin(start)
 	for range 20 {
@@ -141,5 +141,37 @@ func TestRatesOfABrokenOffRunAreThoseUntilItWas(t *testing.T) {
 	tally.result(r)
 	if r.PlannedRate < 1.9 || r.PlannedRate > 2 {
 		t.Errorf("20 requests due in 10 s were planned at %.2f/s", r.PlannedRate)
+	}
+}
+
+// What warms a system up is in no figure: neither in the rates, whose time begins
+// behind it, nor in the lag.
+func TestRatesAndLagLeaveTheWarmUpOut(t *testing.T) {
+	for name, warming := range map[string]time.Duration{"a model": 10 * time.Second, "a dataset": 0} {
+		tally := newTally([]string{"a"}, warming, 20*time.Second)
+		start := call.Now() - call.Instant(30*time.Second)
+		tally.begin(start)
+		for i := range 220 {
+			s := &Session{Scenario: "a", WarmUp: i < 200, Turns: make([]Turn, 1)}
+			due := start + call.Instant(time.Duration(i)*50*time.Millisecond)
+			if !s.WarmUp {
+				due = start + call.Instant(10*time.Second+time.Duration(i-200)*500*time.Millisecond)
+			}
+			tally.planned(s, due)
+			tally.sending(s)
+			late := time.Second
+			if !s.WarmUp {
+				late = time.Millisecond
+			}
+			tally.ended(s, &call.Call{Outcome: call.OK, Instants: call.Instants{Due: due, Arrived: due + call.Instant(late)}})
+		}
+		r := &Result{}
+		tally.result(r)
+		if r.PlannedInTime != 20 || r.PlannedRate != 2 {
+			t.Errorf("%s: 20 requests in 10 s were planned at %g/s", name, r.PlannedRate)
+		}
+		if r.Sent != 220 || r.WarmUp != 200 || r.Lag.N != 20 || r.Lag.Max > 2*time.Millisecond || r.Late != 0 {
+			t.Errorf("%s: %+v", name, r)
+		}
 	}
 }

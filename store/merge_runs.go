@@ -133,7 +133,7 @@ func (db *DB) measureLag(ctx context.Context, r *Run, judge func(Lag) (string, e
 		err = db.write.QueryRowContext(ctx, "SELECT count(*)"+calls+condition, r.ID).Scan(&n)
 		return n, err
 	}
-	const sent = " AND due_ns IS NOT NULL"
+	const sent = " AND due_ns IS NOT NULL AND warm_up IS NULL"
 	lag := Lag{At: func(rank int) (time.Duration, error) { return ranked("max(-due_ns, 0)", sent, rank) }}
 	n, err := count(sent)
 	if err != nil || n == 0 {

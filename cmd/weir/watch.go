@@ -68,8 +68,12 @@ func progressLine(p generator.Progress) string {
 	if p.Planned > 0 { // a closed loop plans none
 		planned = fmt.Sprintf("planned %.1f/s ", p.PlannedRate)
 	}
-	return fmt.Sprintf("run %s  %s  %ssent %.1f/s  %d sent, %d in flight, %d ok, %d failed  lag p99 %s",
-		p.RunID, what, planned, p.SentRate, p.Sent, p.InFlight, ok, failed, tenths(p.LagP99))
+	warm := ""
+	if p.WarmUp > 0 {
+		warm = fmt.Sprintf("%d to warm up, ", p.WarmUp)
+	}
+	return fmt.Sprintf("run %s  %s  %ssent %.1f/s  %s%d sent, %d in flight, %d ok, %d failed  lag p99 %s",
+		p.RunID, what, planned, p.SentRate, warm, p.Sent-p.WarmUp, p.InFlight, ok, failed, tenths(p.LagP99))
 }
 
 // progressLines are a run's line and one for each scenario.
