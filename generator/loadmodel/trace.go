@@ -94,6 +94,7 @@ type Trace struct {
 
 	options TraceOptions
 	keys    int // sessions that are remembered; 0: recentKeys
+	spans   int // that may be out of order; 0: spansHeld
 	probed  probed
 	source  func() io.Reader // where the rows stand, if that is no file of that path
 	// survey is what Survey found, so that it reads only once.

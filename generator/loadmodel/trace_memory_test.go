@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"os"
 	"runtime"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -68,32 +70,47 @@ func TestReadersHoldNoMoreOfALongTrace(t *testing.T) {
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			file.n = 4 * rows
-			trace := &Trace{Name: name, Format: name, keys: keys, BlockTokens: formats[name].blockTokens, source: func() io.Reader {
+			file.n = 4*rows + 2*keys // at the end a reader lets go of all
+			holdsNoMore(t, &Trace{Name: name, Format: name, keys: keys, spans: keys, BlockTokens: formats[name].blockTokens, source: func() io.Reader {
 				again := file
 				return &again
-			}}
-			var after, atEnd uint64
-			n := 0
-			survey := surveying{scenarios: map[string]bool{}}
-			survey.held.most = keys
-			for row, err := range trace.chosen() {
-				if err != nil {
-					t.Fatal(err)
-				}
-				survey.add(&row)
-				switch n++; n {
-				case rows:
-					after = heapHeld()
-				case 4 * rows:
-					atEnd = heapHeld()
-				}
-			}
-			t.Logf("%d bytes after %d rows, %d after %d", after, rows, atEnd, n)
-			if after == 0 || atEnd == 0 || atEnd > after+after/10 {
-				t.Errorf("%d bytes after %d rows, %d after %d", after, rows, atEnd, n)
-			}
+			}}, rows)
 		})
+	}
+	// A client's rows are drawn, so many a second, from two short files.
+	t.Run("servegen", func(t *testing.T) {
+		path := write(t, "chunk-1-trace.csv", "0,90,1,Gamma,1,1\n600,90,1,Weibull,1,1\n")
+		lengths := `{"0": {"input_tokens": "{50: 0.5, 60: 0.5}", "output_tokens": "{2: 1.0}"}}`
+		if err := os.WriteFile(strings.TrimSuffix(path, clientTrace)+clientDataset, []byte(lengths), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		holdsNoMore(t, &Trace{Path: path, Name: "servegen", Format: "servegen", keys: keys}, rows)
+	})
+}
+
+// holdsNoMore reads a trace as a survey does.
+func holdsNoMore(t *testing.T, trace *Trace, rows int) {
+	t.Helper()
+	var after, later uint64
+	n := 0
+	survey := surveying{scenarios: map[string]bool{}}
+	survey.held.most = trace.keys
+	for row, err := range trace.chosen() {
+		if err != nil {
+			t.Fatal(err)
+		}
+		survey.add(&row)
+		switch n++; n {
+		case rows:
+			after = heapHeld()
+		case 4 * rows:
+			later = heapHeld()
+		}
+	}
+	t.Logf("%d bytes after %d rows, %d after %d", after, rows, later, 4*rows)
+	// One that has read all ahead holds less by then.
+	if after == 0 || later == 0 || later > after+after/10 || after > later+later/10 {
+		t.Errorf("%d bytes after %d rows, %d after %d", after, rows, later, 4*rows)
 	}
 }
 

@@ -288,7 +288,7 @@ func (t *Trace) beginsWithSpans() bool {
 	return false
 }
 
-// spansHeld is how far spans may be out of order: they are written when they
+// spansHeld is how many spans may be out of order: they are written when they
 // end, and read in the order of their starts.
 const spansHeld = 1 << 16
 
@@ -320,7 +320,7 @@ func (t *Trace) spanRecords() iter.Seq2[record, error] {
 			}
 			_, id, parent := s.ids()
 			heap.Push(&held, &started{record: row, id: id, parent: parent})
-			return len(held) <= spansHeld || give(heap.Pop(&held).(*started))
+			return len(held) <= cmp.Or(t.spans, spansHeld) || give(heap.Pop(&held).(*started))
 		}}
 		for err = nil; err == nil && r.d.More(); {
 			if err = r.document(); errors.Is(err, io.EOF) {
@@ -362,6 +362,7 @@ func (h *startedHeap) Push(x any)        { *h = append(*h, x.(*started)) }
 func (h *startedHeap) Pop() any {
 	last := len(*h) - 1
 	x := (*h)[last]
+	(*h)[last] = nil // else it would be held on
 	*h = (*h)[:last]
 	return x
 }

@@ -157,10 +157,10 @@ func TestFolderOfClients(t *testing.T) {
 	for i := range tail {
 		tail[i].At -= 15 * time.Minute
 	}
-	if diff := cmp.Diff(tail, late); diff != "" {
-		t.Errorf("the window differs from the same time of the whole (-want +got):\n%.2000s", diff)
+	if !sameRows(tail, late) {
+		t.Errorf("the window differs from the same time of the whole (-want +got):\n%.2000s", cmp.Diff(tail, late))
 	}
-	if cmp.Equal(together, read(folder, TraceOptions{To: 20 * time.Minute, Seed: 2})) {
+	if sameRows(together, read(folder, TraceOptions{To: 20 * time.Minute, Seed: 2})) {
 		t.Error("another seed draws the same")
 	}
 }
