@@ -32,7 +32,7 @@ type prepared struct {
 	head wire.Head
 	body []byte
 	turn Turn
-	text call.Text // of first turns where the model's tokenizer is not public; zero: not known
+	text call.Text // of first turns where weir lacks the model's tokenizer; zero: not known
 }
 
 // converse writes the first request of a session, and drafts what the later

@@ -30,7 +30,7 @@ type Learned struct {
 }
 
 func (l *Learned) note(run string) string {
-	note := fmt.Sprintf("the tokenizer of %q is not public: 95%% of its prompts came within %.1f%% of their planned tokens, by its own usage of %d",
+	note := fmt.Sprintf("weir lacks the tokenizer of %q: 95%% of its prompts came within %.1f%% of their planned tokens, by its own usage of %d",
 		l.Model, 100*l.Off, l.Rates.Samples)
 	if l.Off > l.Rates.Residual {
 		note += fmt.Sprintf("; it would be %.1f%% at %s; --tokens-of run:%s counts so", 100*l.Rates.Residual, l.Rates.PerToken(), run)

@@ -27,7 +27,7 @@ func TestTheTokensOfAModelAreLearnedFromItsUsage(t *testing.T) {
 	if learned.Rates.Residual > 0.08 {
 		t.Errorf("what was learned is off by %.1f%%", 100*learned.Rates.Residual)
 	}
-	if notes := strings.Join(first.Notes(), "\n"); !strings.Contains(notes, `"strange-1" is not public`) || !strings.Contains(notes, "--tokens-of run:"+r.ID) {
+	if notes := strings.Join(first.Notes(), "\n"); !strings.Contains(notes, `weir lacks the tokenizer of "strange-1"`) || !strings.Contains(notes, "--tokens-of run:"+r.ID) {
 		t.Errorf("the notes do not tell of it:\n%s", notes)
 	}
 	told := 0

@@ -53,7 +53,7 @@ type Outlook struct {
 // TokenizerShare is the part of a plan that one tokenizer counted.
 type TokenizerShare struct {
 	Name      string // an encoding, or characters and what they were learned from
-	Estimated bool   // it counts for a model whose own is not public
+	Estimated bool   // it counts for a model whose own weir lacks
 	Input     int64  // tokens of prompts; 0 where no request was drawn for it
 }
 

@@ -27,7 +27,7 @@ type Plan struct {
 	// Dataset, when set, gives whole requests, and times unless new ones are put
 	// in their place. Of Model only what is no scenario's counts.
 	Dataset *Dataset
-	// Rates count the tokens of models whose tokenizer is not public, by the name
+	// Rates count the tokens of models whose tokenizer weir lacks, by the name
 	// that is asked for. Models without one are counted as o200k_base does.
 	Rates map[string]*corpus.Rates
 	Seed  uint64

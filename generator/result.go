@@ -64,7 +64,7 @@ type Result struct {
 	CapWaits   int       // requests that waited for a place among MaxInFlight
 	InFlightHi int       // most calls at once
 
-	Learned []Learned // of models whose tokenizer is not public, in the order of their names
+	Learned []Learned // of models whose tokenizer weir lacks, in the order of their names
 
 	PerScenario []ScenarioResult // in the model's order
 }

@@ -12,7 +12,7 @@ import (
 
 // Merged is what a merge put together.
 type Merged struct {
-	Stores, Calls, Runs int
+	Stores, Spans, Runs int
 }
 
 // Merge writes all that some databases hold into a new one at path, as if one
@@ -49,7 +49,7 @@ func Merge(ctx context.Context, path string, sources []string, judge func(Lag) (
 		from = append(from, &source{db: db})
 	}
 	m.Stores = len(sources)
-	if m.Calls, err = into.merge(ctx, from); err != nil {
+	if m.Spans, err = into.merge(ctx, from); err != nil {
 		return m, fmt.Errorf("merge into %s: %w", path, err)
 	}
 	m.Runs, err = into.mergeRuns(ctx, from, judge)

@@ -94,7 +94,7 @@ func TestMergedShardsAreOneRunWithAllThatWasKept(t *testing.T) {
 	}
 	path := filepath.Join(dir, "all.db")
 	m, err := Merge(context.Background(), path, files, nil)
-	if err != nil || m != (Merged{Stores: 3, Calls: 12, Runs: 1}) {
+	if err != nil || m != (Merged{Stores: 3, Spans: 12, Runs: 1}) {
 		t.Fatalf("%+v, %v", m, err)
 	}
 	db := openAt(t, path)

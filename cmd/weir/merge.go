@@ -40,7 +40,7 @@ func (a *app) runMerge(ctx context.Context, from []string, into string) error {
 	if err != nil {
 		return usage(err)
 	}
-	fmt.Fprintf(a.out, "%s: %s and %s of %s\n", into, counted(m.Calls, "call"), counted(m.Runs, "run"), counted(m.Stores, "database"))
+	fmt.Fprintf(a.out, "%s: %s and %s of %s\n", into, counted(m.Spans, "span"), counted(m.Runs, "run"), counted(m.Stores, "database"))
 	fmt.Fprintf(a.err, "next: weir report last%s\n", dbFlag(into))
 	return nil
 }

@@ -7,8 +7,10 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"weir/generator"
 	"weir/generator/loadmodel"
@@ -22,6 +24,7 @@ type planFlags struct {
 	dataset string
 	latency string
 	prices  []string
+	again   string // the flags that weir load wants too, to send what was planned
 }
 
 func (a *app) planCommand() *cobra.Command {
@@ -46,6 +49,7 @@ weir load and other tools read. The same input and seed give the same bytes.`,
 			if err != nil {
 				return err
 			}
+			f.again = again(c.Flags())
 			return a.runPlan(c.Context(), file, f, c.Flags().Changed)
 		},
 	}
@@ -100,19 +104,33 @@ func (a *app) runPlan(ctx context.Context, file string, f planFlags, given func(
 	if f.json {
 		return o.JSON(a.out)
 	}
-	out, next := a.out, file
+	out, next := a.out, f.from(file)+f.again
 	switch f.dataset {
 	case "":
 	case "-":
-		out, next = a.err, "FILE"
+		out, next = a.err, f.from("FILE")
 	default:
-		next = f.dataset
+		next = f.from(f.dataset)
 	}
 	if err := a.print(out, func(w io.Writer, s report.Style) { outlookText(w, o, s) }); err != nil {
 		return err
 	}
-	fmt.Fprintf(a.err, "next: weir load %s\n", f.from(next))
+	fmt.Fprintf(a.err, "next: weir load %s\n", next)
 	return nil
+}
+
+// planNames are the flags that change what is sent, but for those of traces.
+var planNames = []string{"seed", "for", "qps", "users", "shard", "limit", "speed", "model", "api", "tokens-of"}
+
+// again are those of them that were given.
+func again(given *pflag.FlagSet) string {
+	words := ""
+	given.Visit(func(f *pflag.Flag) {
+		if slices.Contains(planNames, f.Name) || slices.Contains(traceFlagNames, f.Name) {
+			words += " --" + f.Name + " " + shellWords(f.Value.String())
+		}
+	})
+	return words
 }
 
 // options are what the flags state beside the plan.

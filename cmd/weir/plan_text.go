@@ -41,14 +41,18 @@ func outlookText(w io.Writer, o *generator.Outlook, style report.Style) {
 		if o.Cost.HeldKnown() && o.Held > 0 {
 			cached = fmt.Sprintf("; %s%s if a perfect prefix cache held what it could", bound("at most ", o.HeldAtLeast), dollars(o.Cost.Held))
 		}
+		of := "cost"
+		if o.Cost.Priced < o.Requests-o.Unlimited {
+			of = fmt.Sprintf("cost of the %s of %s that have a price", thousands(int64(o.Cost.Priced)), thousands(int64(o.Requests)))
+		}
 		switch {
 		case o.Cost.DearCache:
 			cached = strings.Replace(cached, "at most", "at least", 1)
-			say("cost %s if no prompt token is read from a cache%s%s", dollars(o.Cost.Uncached), cached, withoutUnlimited(o))
+			say("%s %s if no prompt token is read from a cache%s%s", of, dollars(o.Cost.Uncached), cached, withoutUnlimited(o))
 		case o.Unlimited > 0:
-			say("cost %s%s%s", dollars(o.Cost.Uncached), cached, withoutUnlimited(o))
+			say("%s %s%s%s", of, dollars(o.Cost.Uncached), cached, withoutUnlimited(o))
 		default:
-			say("cost at most %s%s", dollars(o.Cost.Uncached), cached)
+			say("%s at most %s%s", of, dollars(o.Cost.Uncached), cached)
 		}
 	}
 	fmt.Fprintln(w)
@@ -94,7 +98,7 @@ func tokenizers(o *generator.Outlook) string {
 			name += " (" + portion(t.Input, o.Input) + ")"
 		}
 		if t.Estimated {
-			name += ", as an estimate: the model's own is not public"
+			name += ", as an estimate: weir lacks the model's own"
 		}
 		all = append(all, name)
 	}
@@ -227,6 +231,9 @@ func outlookTable(w io.Writer, o *generator.Outlook, style report.Style) {
 			if s.Cost.Priced == 0 {
 				return "–"
 			}
+			if s.Cost.Priced < s.Requests {
+				return dollars(s.Cost.Uncached) + " of " + thousands(int64(s.Cost.Priced)) // the others have no price
+			}
 			return dollars(s.Cost.Uncached)
 		}})
 	}
@@ -270,14 +277,16 @@ func portion(of, whole int64) string {
 	return fmt.Sprintf("%.1f%%", 100*float64(of)/float64(whole))
 }
 
+// dollars writes a cost, rounded up: most are told as bounds.
 func dollars(v float64) string {
+	cents := func(v, unit float64) float64 { return math.Ceil(v*unit-1e-6) / unit }
 	switch {
 	case v > 0 && v < 0.0001:
 		return "<$0.0001"
 	case v > 0 && v < 0.01:
-		return fmt.Sprintf("$%.4f", v)
+		return fmt.Sprintf("$%.4f", cents(v, 10_000))
 	}
-	return fmt.Sprintf("$%.2f", v)
+	return fmt.Sprintf("$%.2f", cents(v, 100))
 }
 
 // counted writes a number of things: "1 call", "2 calls", "3 addresses".

@@ -14,7 +14,7 @@ import (
 
 const tokensOfHelp = "count tokens of models without a public tokenizer by the characters a token that earlier runs against them saw: last, run:7f3a"
 
-// ratesOf learns how the models whose tokenizer is not public count tokens, from
+// ratesOf learns how the models whose tokenizer weir lacks count tokens, from
 // the calls that a selection names, and says what was learned.
 func (a *app) ratesOf(ctx context.Context, words string, f loadFlags) (map[string]*corpus.Rates, error) {
 	if words == "" {
@@ -51,7 +51,7 @@ func (a *app) ratesOf(ctx context.Context, words string, f loadFlags) (map[strin
 	}
 	if len(rates) == 0 {
 		if missing == nil {
-			missing = errors.New("no call says of how many characters its prompt was, as first turns that weir load sent do to models whose tokenizer is not public, and what usage its endpoint reported")
+			missing = errors.New("no call says of how many characters its prompt was, as first turns that weir load sent do to models whose tokenizer weir lacks, and what usage its endpoint reported")
 		}
 		return nil, usage(&hinted{fmt.Errorf("--tokens-of %s: %w", selection, missing), "weir calls " + shellWords(selectionWords(words)...) + dbFlag(f.db)})
 	}

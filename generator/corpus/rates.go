@@ -91,7 +91,7 @@ type Sample struct {
 	Tokens   int // of the whole request, by the endpoint's usage
 }
 
-// Rates count tokens by characters, where a model's tokenizer is not public:
+// Rates count tokens by characters, where weir lacks a model's tokenizer:
 // so many tokens a character of each class, fitted to what its endpoint
 // reported. They are safe for concurrent use.
 type Rates struct {

@@ -54,8 +54,8 @@ func load(encoding tiktoken.Encoding, size uint, cased bool) *Tokenizer {
 }
 
 // ForModel gives the tokenizer of a model by its name: cl100k_base for the GPT-4
-// and GPT-3.5 families, o200k_base for all later OpenAI models and for every
-// model whose tokenizer is not public (known is false then: counts are an
+// and GPT-3.5 families and the completions models, o200k_base for all later OpenAI models and for every
+// model whose tokenizer weir lacks (known is false then: counts are an
 // estimate, which the endpoint's own usage corrects).
 func ForModel(model string) (t *Tokenizer, known bool) {
 	model = strings.ToLower(model)
@@ -69,6 +69,7 @@ func ForModel(model string) (t *Tokenizer, known bool) {
 		{"gpt-4o", o200k}, {"chatgpt-4o", o200k}, {"gpt-4.1", o200k}, {"gpt-4.5", o200k},
 		{"gpt-5", o200k}, {"gpt-oss", o200k}, {"o1", o200k}, {"o3", o200k}, {"o4", o200k},
 		{"gpt-4", cl100k}, {"gpt-3.5", cl100k}, {"gpt-35", cl100k}, {"text-embedding-", cl100k},
+		{"davinci-002", cl100k}, {"babbage-002", cl100k},
 	} {
 		if rest, ok := strings.CutPrefix(model, family.prefix); ok && (rest == "" || strings.HasSuffix(family.prefix, "-") || strings.ContainsRune("-.:@", rune(rest[0]))) {
 			return family.load(), true

@@ -115,6 +115,7 @@ func TestForModel(t *testing.T) {
 		{"openai/gpt-5.2", "o200k_base", true},
 		{"gpt-4-turbo", "cl100k_base", true},
 		{"gpt-3.5-turbo", "cl100k_base", true},
+		{"davinci-002", "cl100k_base", true},
 		{"gpt-4.1-nano", "o200k_base", true},
 		{"o3-mini", "o200k_base", true},
 		{"o300-of-mine", "o200k_base", false},

@@ -130,7 +130,7 @@ type Call struct {
 	KeyFingerprint string
 	ExpectedInput  wire.Count // what the load model planned; generator only
 	ExpectedOutput wire.Count
-	Text           Text // what the prompt is made of; generator only, for models whose tokenizer is not public
+	Text           Text // what the prompt is made of; generator only, for models whose tokenizer weir lacks
 	ReusedConn     bool
 	Attempts       int // upstream attempts; 0 when none was made
 
