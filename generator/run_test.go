@@ -227,7 +227,7 @@ func TestAStalledEndpointShowsInTheResponseTime(t *testing.T) {
 	if result.TTFT.P50 > stall+200*time.Millisecond || result.Response.Max < 5*stall {
 		t.Errorf("ttft p50 %s, response max %s: want about %s, and %s at least", result.TTFT.P50, result.Response.Max, stall, 5*stall)
 	}
-	if result.Verdict != InvalidClient || result.CapWaits != 5 || !strings.Contains(strings.Join(result.Reasons, "\n"), "limit of 1 calls in flight") {
+	if result.Verdict != InvalidClient || result.CapWaits != 5 || !strings.Contains(strings.Join(result.Reasons, "\n"), "limit of 1 call in flight") {
 		t.Errorf("verdict %s, %d waits, %q", result.Verdict, result.CapWaits, result.Reasons)
 	}
 	for _, c := range rec.calls(t) {
