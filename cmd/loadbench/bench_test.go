@@ -45,7 +45,7 @@ func TestARowSaysWhyItIsInvalid(t *testing.T) {
 		r.off = append(r.off, 3*time.Millisecond)
 	}
 	r.judge()
-	for _, want := range []string{"lag p99 7.00ms is above 5ms", "TTFT is off by 3.00ms at p99, above 2ms", "1 calls failed"} {
+	for _, want := range []string{"lag p99 7.00ms is above 5ms", "TTFT is off by 3.00ms at p99, above 2ms", "failed calls: 1"} {
 		if !strings.Contains(strings.Join(r.reasons, "\n"), want) {
 			t.Errorf("%q does not say %q", r.reasons, want)
 		}

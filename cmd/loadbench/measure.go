@@ -198,7 +198,7 @@ func (r *row) judge() {
 		failed += sc.Sent - sc.OK
 	}
 	if failed > 0 {
-		r.reasons = append(r.reasons, fmt.Sprintf("%d calls failed", failed))
+		r.reasons = append(r.reasons, fmt.Sprintf("failed calls: %d", failed))
 	}
 }
 
