@@ -177,6 +177,9 @@ func (a *app) runLoad(ctx context.Context, file string, f loadFlags, given func(
 	if secret, _ := a.env(sharedSecret); plan.Shard.Of > 1 && secret == "" {
 		s.secret = []byte("shards of run " + run.ID) // they must name a key alike
 	}
+	if !run.StartAt.IsZero() {
+		fmt.Fprintf(a.err, "starts at %s, in %s\n", run.StartAt.Format(time.RFC3339), time.Until(run.StartAt).Round(time.Second))
+	}
 	run.Tracer, run.Labels, run.MaxInFlight, run.Timeout = s.tracer, labels, f.maxInFlight, f.timeout
 	return errors.Join(a.load(ctx, s, run, upstreams, f), s.close())
 }

@@ -94,8 +94,14 @@ func parseStart(text string, now time.Time) (at time.Time, absolute bool, err er
 	if late := now.Sub(at); late > 0 {
 		return at, true, usagef("--start-at %s has passed %s ago: what was due since would be late; name a time to come, with room for starting all machines", text, late.Round(time.Second))
 	}
+	if wait := at.Sub(now); wait > longestWait {
+		return at, true, usagef("--start-at %s is %.0f days from now: want at most %.0f; Unix seconds have 10 digits", text, wait.Hours()/24, longestWait.Hours()/24)
+	}
 	return at, true, nil
 }
+
+// longestWait is how far ahead a run may begin: who means more has mistyped.
+const longestWait = 31 * 24 * time.Hour
 
 // apply puts the flags over a run, whose plan is set, and names it: the shards
 // of one plan at one instant are one run.

@@ -86,6 +86,10 @@ func (r *reader) seed(n node) uint64 {
 	if seed, err := strconv.ParseUint(num.String(), 10, 64); err == nil {
 		return seed
 	}
+	if f, err := num.Float64(); err == nil && f > 1<<53 && f == math.Trunc(f) {
+		r.fail(n.at, "seed %s: want at most %d", num, uint64(math.MaxUint64))
+		return 0
+	}
 	return uint64(r.whole(n, "seed", 0))
 }
 
