@@ -304,11 +304,14 @@ func (f *foresight) close() {
 	slices.SortFunc(f.Tokenizers, func(a, b TokenizerShare) int {
 		return cmp.Or(strings.Compare(a.Name, b.Name), b2i(a.Estimated)-b2i(b.Estimated))
 	})
-	f.Unrecorded = f.plan.Trace != nil && f.plan.Trace.BlockTokens == 0 && f.Held == 0
 	f.HeldAtLeast, f.SessionsAtMost = f.cache.forgot(), f.begun.forgot
 	if f.plan.Trace != nil {
 		survey, _ := f.plan.Trace.Survey() // an error is the Problem
 		f.SessionsAtMost = f.SessionsAtMost || survey.Forgot
+		f.Unrecorded = survey.Alone == survey.Sessions && f.Held == 0
+		// Of recorded calls not all may have been kept; a short prompt of a trace
+		// has no block to share.
+		f.HeldAtLeast = f.HeldAtLeast || f.plan.Trace.Format == "weir" && survey.Alone > 0 && !f.Unrecorded
 	}
 	for _, name := range f.order {
 		g := f.scenarios[name]

@@ -35,7 +35,7 @@ type Result struct {
 	// what a broken-off run had not drawn yet is in neither.
 	Planned int
 	Sent    int
-	NotSent int
+	NotSent int // warm-up left out
 	Late    int // sent more than LateAfter after they were due, warm-up left out
 	WarmUp  int // of Sent
 

@@ -146,15 +146,16 @@ func (t *tally) flying() int {
 const whyStopped = "stopped"
 
 // skipped counts requests that will not be sent: because the run stopped, or a
-// turn before them had this outcome.
+// turn before them had this outcome. Nobody misses those of a warm-up.
 func (t *tally) skipped(s *Session, n int, why string) {
+	if s.WarmUp {
+		return
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.notSent += n
 	t.unsent[why] += n
-	if !s.WarmUp {
-		t.scenarios[s.Scenario].notSent += n
-	}
+	t.scenarios[s.Scenario].notSent += n
 }
 
 // perScenario needs the lock.

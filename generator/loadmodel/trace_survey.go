@@ -19,6 +19,7 @@ type Survey struct {
 	Scenarios []string
 	Unnamed   int     // rows that name none
 	Silent    int     // rows that do not say whether their answers were streamed
+	Alone     int     // rows that do not say what their prompts share with others
 	Asked     []Asked // what the rows ask for, each once, at most 20
 	// Forgot says that there are more sessions than are remembered: one that went
 	// on after many others counts as a new one.
@@ -109,6 +110,9 @@ func (s *surveying) add(r *record) {
 	}
 	if r.silent {
 		s.Silent++
+	}
+	if len(r.HashIDs) == 0 {
+		s.Alone++
 	}
 	if asked := (Asked{r.API, r.Model, r.Whole}); len(s.Asked) < mostAsked && !slices.Contains(s.Asked, asked) {
 		s.Asked = append(s.Asked, asked)

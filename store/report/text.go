@@ -377,7 +377,7 @@ func (r *Report) failureTable(columns int) *table {
 
 // marked says whether any figure of the tables carries the star.
 func (r *Report) marked() bool {
-	if slices.ContainsFunc(r.Runs, func(run Run) bool { return run.lagFew }) {
+	if slices.ContainsFunc(r.Runs, func(run Run) bool { return run.lagFew }) || slices.ContainsFunc(r.Wants, func(w Want) bool { return w.Unreliable }) {
 		return true
 	}
 	for _, row := range r.allRows() {

@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"io"
+	"slices"
 
 	"weir/generator/loadmodel"
 )
@@ -22,6 +23,9 @@ type Want struct {
 	Result   string `json:"result"`
 	Value    Num    `json:"value_ms"`
 	Share    Num    `json:"value_share"`
+
+	Calls      int  `json:"n_calls"`    // that the value is of
+	Unreliable bool `json:"unreliable"` // they are too few for such a percentile
 }
 
 // wanted reads what a stored load model wants, by its scenarios. A document that
@@ -65,12 +69,14 @@ func (row *Row) judge(scenario string, w loadmodel.Want) Want {
 	judged := Want{Scenario: scenario, Want: w.String(), Result: WantUnknown}
 	value := &judged.Value
 	if w.Figure == loadmodel.ErrorRate {
-		value = &judged.Share
+		value, judged.Calls = &judged.Share, row.Calls
 		if row.Share.Known {
 			*value = N(float64(row.Calls-row.OK) / float64(row.Calls))
 		}
 	} else {
-		*value = row.figure(w.Figure).rank(w.Rank)
+		of := row.figure(w.Figure)
+		*value, judged.Calls = of.rank(w.Rank), of.N
+		judged.Unreliable = value.Known && slices.Contains(of.Unreliable, w.Rank)
 	}
 	if value.Known {
 		judged.Result = WantFailed
@@ -138,6 +144,9 @@ func (r *Report) wants(w io.Writer, s Style) {
 		value := ms(want.Value)
 		if want.Share.Known {
 			value = percent(want.Share)
+		}
+		if want.Unreliable {
+			value += "* of " + count(want.Calls, "call")
 		}
 		line := plain(want.Scenario) + ": " + want.Want
 		switch want.Result {

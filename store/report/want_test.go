@@ -40,20 +40,20 @@ load_model:
 func TestWantsAreHeldAgainstTheirScenario(t *testing.T) {
 	r := wantedOf(t, wanting, nil, 1, seen("chat", 300), seen("chat", 400), seen("chat", 2000), failedCall("chat", call.RateLimited, 429, "slow down"))
 	want := []Want{
-		{"chat", "ttft p50 < 400ms", WantFailed, N(400), Num{}},
-		{"chat", "ttft p50 <= 400ms", WantHeld, N(400), Num{}},
-		{"chat", "ttft max < 1.5s", WantFailed, N(2000), Num{}},
-		{"chat", "ttft felt mean < 1s", WantHeld, N(900), Num{}},
-		{"chat", "ttft service p99 < 1s", WantUnknown, Num{}, Num{}},
-		{"chat", "tpot p90 < 10ms", WantFailed, N(10), Num{}},
-		{"chat", "tpot p90 <= 10ms", WantHeld, N(10), Num{}},
-		{"chat", "e2e p95 < 10s", WantHeld, N(2100), Num{}},
-		{"chat", "e2e done max < 500ms", WantFailed, N(2100), Num{}},
-		{"chat", "queued p95 < 1ms", WantHeld, N(0), Num{}},
-		{"chat", "error rate < 25%", WantFailed, Num{}, N(0.25)},
-		{"chat", "error rate <= 25%", WantHeld, Num{}, N(0.25)},
-		{"rag", "ttft upstream p95 < 2s", WantUnknown, Num{}, Num{}},
-		{"rag", "error rate < 1%", WantUnknown, Num{}, Num{}},
+		{"chat", "ttft p50 < 400ms", WantFailed, N(400), Num{}, 3, true},
+		{"chat", "ttft p50 <= 400ms", WantHeld, N(400), Num{}, 3, true},
+		{"chat", "ttft max < 1.5s", WantFailed, N(2000), Num{}, 3, false},
+		{"chat", "ttft felt mean < 1s", WantHeld, N(900), Num{}, 3, false},
+		{"chat", "ttft service p99 < 1s", WantUnknown, Num{}, Num{}, 0, false},
+		{"chat", "tpot p90 < 10ms", WantFailed, N(10), Num{}, 3, true},
+		{"chat", "tpot p90 <= 10ms", WantHeld, N(10), Num{}, 3, true},
+		{"chat", "e2e p95 < 10s", WantHeld, N(2100), Num{}, 3, true},
+		{"chat", "e2e done max < 500ms", WantFailed, N(2100), Num{}, 3, false},
+		{"chat", "queued p95 < 1ms", WantHeld, N(0), Num{}, 3, true},
+		{"chat", "error rate < 25%", WantFailed, Num{}, N(0.25), 4, false},
+		{"chat", "error rate <= 25%", WantHeld, Num{}, N(0.25), 4, false},
+		{"rag", "ttft upstream p95 < 2s", WantUnknown, Num{}, Num{}, 0, false},
+		{"rag", "error rate < 1%", WantUnknown, Num{}, Num{}, 0, false},
 	}
 	if diff := cmp.Diff(want, r.Wants); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
