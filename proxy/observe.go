@@ -12,7 +12,7 @@ import (
 // memory of many open streams. A read that fills its buffer is followed by one
 // of largeRead: somebody sends a file.
 const (
-	smallRead = 4 << 10
+	smallRead = 3 << 10
 	largeRead = 32 << 10
 	leastRoom = 1 << 10 // for the next read, behind those that wait for the meter
 	mostReads = 16      // that wait for it
