@@ -96,6 +96,7 @@ type Trace struct {
 	keys    int // sessions that are remembered; 0: recentKeys
 	spans   int // that may be out of order; 0: spansHeld
 	probed  probed
+	blank   int              // calls of the file, as far as it was read, of which it tells no tokens
 	source  func() io.Reader // where the rows stand, if that is no file of that path
 	// survey is what Survey found, so that it reads only once.
 	survey   Survey
@@ -270,6 +271,7 @@ type record struct {
 	// What a survey tells of.
 	back   bool // the clock went back since the row before
 	fresh  int  // of a row in a session: tokens as the file counts them; 0: as Input
+	images bool // it had some, of which nothing else is told
 	silent bool // it does not say whether the answer was streamed
 	forgot bool // of the sessions before it some are forgotten: this may be a later turn of one
 }

@@ -135,6 +135,8 @@ func azureRow(f fields) (r record, err error) {
 	if r.Input, err = f.tokens("ContextTokens"); err == nil {
 		r.Output, err = f.tokens("GeneratedTokens")
 	}
+	images, _ := strconv.ParseFloat(f.get("NumImages"), 64) // of 2025; what is no number is none
+	r.images = images > 0
 	return r, err
 }
 

@@ -222,12 +222,12 @@ func zoneless(raw, otlp json.RawMessage) bool {
 	return ok && !strings.ContainsAny(text[len(time.DateOnly):], "Z+-")
 }
 
-// row makes the row of a span of a model call; false for other spans, and for
-// those that say nothing of their size.
-func (s *span) row() (r record, ok bool) {
+// row makes the row of a span of a model call; ok is false for other spans, and
+// for those of calls that are blank: they say nothing of their size.
+func (s *span) row() (r record, ok, blank bool) {
 	name := s.Attributes.text("gen_ai.operation.name", "llm.request.type")
 	if op, known := wire.OperationNamed(name); name != "" && !(known && op.Generates()) {
-		return r, false // agents and tools, which have model calls inside; embeddings
+		return r, false, false // agents and tools, which have model calls inside; embeddings
 	}
 	usage := s.Attributes.usage()
 	failed, _ := s.failed()
@@ -242,9 +242,10 @@ func (s *span) row() (r record, ok bool) {
 	streamed, told := s.Attributes.streamed()
 	r.Whole, r.silent = told && !streamed, !told
 	if r.at, ok = s.start(); !ok {
-		return r, false
+		return r, false, false
 	}
-	return r, usage.Input.Known || usage.Output.Known
+	ok = usage.Input.Known || usage.Output.Known
+	return r, ok, !ok && name != ""
 }
 
 // beginsWithSpans says whether the file begins with a JSON object that has spans
@@ -302,6 +303,7 @@ func (t *Trace) spanRecords() iter.Seq2[record, error] {
 			return
 		}
 		defer f.Close()
+		t.blank = 0
 		histories := t.histories()
 		known := recent[string, struct{}]{most: t.keys}
 		give := func(s *started) bool {
@@ -314,7 +316,10 @@ func (t *Trace) spanRecords() iter.Seq2[record, error] {
 		}
 		var held startedHeap
 		r := spanReader{d: json.NewDecoder(f), each: func(s *span) bool {
-			row, ok := s.row()
+			row, ok, blank := s.row()
+			if blank {
+				t.blank++
+			}
 			if !ok {
 				return true
 			}

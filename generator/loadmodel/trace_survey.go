@@ -37,6 +37,7 @@ type Asked struct {
 type surveying struct {
 	Survey
 	zero, failed, back, ticks int
+	images                    int
 	later, shrunk             int
 	last                      time.Duration
 	held                      recent[string, int] // tokens after the last turn of each session
@@ -108,6 +109,9 @@ func (s *surveying) add(r *record) {
 	} else {
 		s.Unnamed++
 	}
+	if r.images {
+		s.images++
+	}
 	if r.silent {
 		s.Silent++
 	}
@@ -147,6 +151,8 @@ func (t *Trace) note(s *surveying) {
 	note(s.back > 0, "rows that go back in time: %d of %d, each sent with the row before it", s.back, s.Sessions)
 	note(s.Forgot, "it has more sessions than are remembered: one that goes on after %d others, or fewer where prompts are long, may count as a new one", recentKeys)
 	t.noteTurns(s, note)
+	note(s.images > 0, "rows with images: %d of %d; no images are sent, and text stands for the tokens of all", s.images, s.Sessions)
+	note(t.blank > 0, "calls without a word of their tokens: %d; they are left out", t.blank)
 	t.noteBlocks(note)
 	a, b := s.profile.halves(s.Span)
 	if a.rows >= 50 && b.rows >= 50 {
