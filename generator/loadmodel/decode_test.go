@@ -296,3 +296,11 @@ func FuzzDecode(f *testing.F) {
 		}
 	})
 }
+
+// YAML reads a number that no integer holds as text.
+func TestASeedHas64Bits(t *testing.T) {
+	_, err := Decode("m.json", []byte(changed(`"target_qps"`, `"seed": 18446744073709551616, "target_qps"`)))
+	if err == nil || !strings.HasSuffix(err.Error(), "seed 18446744073709551616: want at most 18446744073709551615") {
+		t.Error(err)
+	}
+}
