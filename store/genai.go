@@ -10,7 +10,6 @@ import (
 	"go.opentelemetry.io/otel/metric"
 
 	"weir/proxy/wire"
-	"weir/store/call"
 )
 
 // GenAIProfiles are the versions of the GenAI conventions whose metrics weir
@@ -47,10 +46,8 @@ const unknownModality = "unknown"
 // genAI are the metrics of one profile. Those about a model's server are none of
 // weir's: it sees the client's side.
 type genAI struct {
-	duration, firstChunk metric.Float64Histogram
+	duration, firstChunk *histogram
 
-	// Of 0.1; nil in 1.41.
-	used map[string]metric.Int64Counter // by their names' ends
 	// input and output are both profiles' histograms of tokens; in 1.41 they are
 	// one, told apart by an attribute.
 	input, output metric.Int64Histogram
@@ -65,24 +62,21 @@ func genAIPrefix(profile string) string {
 	return "gen_ai.client.inference."
 }
 
-// newGenAI makes the instruments of a profile.
-func newGenAI(meter metric.Meter, profile string) (*genAI, error) {
+// newGenAI makes the instruments of a profile. Tokens used are totals.
+func newGenAI(meter metric.Meter, profile string, seconds *histograms, totals *totalled) (*genAI, error) {
 	var errs []error
 	prefix := genAIPrefix(profile)
-	seconds := func(name, what string) metric.Float64Histogram {
-		h, err := meter.Float64Histogram(prefix+name, metric.WithUnit("s"), metric.WithDescription(what), metric.WithExplicitBucketBoundaries(secondBuckets()...))
-		errs = append(errs, err)
-		return h
-	}
 	tokens := func(name, what string) metric.Int64Histogram {
 		h, err := meter.Int64Histogram(name, metric.WithUnit("{token}"), metric.WithDescription(what), metric.WithExplicitBucketBoundaries(tokenBuckets()...))
 		errs = append(errs, err)
 		return h
 	}
-	g := &genAI{
-		duration:   seconds("duration", "How long calls took, failed ones too."),
-		firstChunk: seconds("time_to_first_chunk", "From the request's end to the first event of a stream, which is no first token."),
-	}
+	g := &genAI{}
+	var err error
+	g.duration, err = seconds.make(meter, "How long calls took, failed ones too.", secondBuckets(), prefix+"duration")
+	errs = append(errs, err)
+	g.firstChunk, err = seconds.make(meter, "From the request's end to the first event of a stream, which is no first token.", secondBuckets(), prefix+"time_to_first_chunk")
+	errs = append(errs, err)
 	if profile == "1.41" {
 		g.typed = true
 		g.input = tokens("gen_ai.client.token.usage", "Tokens that calls used, as the provider reported.")
@@ -91,27 +85,16 @@ func newGenAI(meter metric.Meter, profile string) (*genAI, error) {
 	}
 	g.input = tokens(prefix+"operation.input_tokens", "Input tokens of a call, those from the cache too.")
 	g.output = tokens(prefix+"operation.output_tokens", "Output tokens of a call, those of its reasoning too.")
-	g.used = map[string]metric.Int64Counter{}
-	for name, what := range map[string]string{
-		"input_tokens": "Input tokens used, those from the cache too.", "output_tokens": "Output tokens used, those of reasoning too.",
-		"cache_read.input_tokens": "Of the input tokens: read from the cache.", "cache_write.input_tokens": "Of the input tokens: written to the cache.",
-		"reasoning.output_tokens": "Of the output tokens: reasoning.",
-	} {
-		c, err := meter.Int64Counter(prefix+"usage."+name, metric.WithUnit("{token}"), metric.WithDescription(what))
+	for i, u := range usedNames {
+		totals.used[i], err = meter.Int64ObservableCounter(prefix+"usage."+u.name, metric.WithUnit("{token}"), metric.WithDescription(u.what))
 		errs = append(errs, err)
-		g.used[name] = c
 	}
 	return g, errors.Join(errs...)
 }
 
 // tokens records what a call used, as far as the provider said: what it did not
 // say is no zero. set gives the attributes of the series with others added.
-func (g *genAI) tokens(ctx context.Context, c *call.Call, failure []attribute.KeyValue, set func(more ...attribute.KeyValue) metric.MeasurementOption) {
-	switch c.UsageSource {
-	case call.UsageReported, call.UsageInjected:
-	default:
-		return
-	}
+func (g *genAI) tokens(ctx context.Context, u *wire.Usage, failure []attribute.KeyValue, set func(more ...attribute.KeyValue) *labelled) {
 	of := func(h metric.Int64Histogram, n wire.Count, kind string) {
 		if !n.Known {
 			return
@@ -120,22 +103,10 @@ func (g *genAI) tokens(ctx context.Context, c *call.Call, failure []attribute.Ke
 		if g.typed {
 			more = append(failure[:len(failure):len(failure)], attribute.String(keyTokenType, kind))
 		}
-		h.Record(ctx, n.N, set(more...))
+		h.Record(ctx, n.N, set(more...).record...)
 	}
-	of(g.input, c.Usage.Input, "input")
-	of(g.output, c.Usage.Output, "output")
-	if g.typed {
-		return
-	}
-	modality := set(attribute.String(keyTokenModality, unknownModality))
-	for name, n := range map[string]wire.Count{
-		"input_tokens": c.Usage.Input, "output_tokens": c.Usage.Output, "cache_read.input_tokens": c.Usage.CacheRead,
-		"cache_write.input_tokens": c.Usage.CacheWrite, "reasoning.output_tokens": c.Usage.Reasoning,
-	} {
-		if n.Known {
-			g.used[name].Add(ctx, n.N, modality)
-		}
-	}
+	of(g.input, u.Input, "input")
+	of(g.output, u.Output, "output")
 }
 
 // doubled are histogram bounds: the first one, and n-1 more, each so many times

@@ -27,12 +27,11 @@ type callMetrics struct {
 	labels *seriesLabels
 	genAI  []*genAI
 
-	calls                        metric.Int64Counter
-	ttftFelt, ttftUpstream, tpot metric.Float64Histogram
-	queued, overhead             metric.Float64Histogram
-	chunk, gap                   *perEvent
-	stalls                       metric.Int64Counter
-	stalled, parts               metric.Float64Counter
+	calls metric.Int64Counter
+	totalled
+	ttftFelt, ttftUpstream, tpot *histogram
+	queued, overhead             *histogram
+	chunk, gap                   *histogram
 	inFlight                     metric.Int64ObservableUpDownCounter
 	written, lost                metric.Int64ObservableCounter
 	sent, failed, rejected       metric.Int64ObservableCounter
@@ -41,24 +40,18 @@ type callMetrics struct {
 	recorder                     *Recorder
 	outbox                       *Outbox // nil: nothing is sent on
 
-	chunks, gaps []float64 // of the call that is looked at; kept for their room
+	// Of the call that is looked at; kept for their room.
+	chunks, gaps []float64
+	value        [1]float64
 }
 
 // newCallMetrics makes the instruments.
-func newCallMetrics(meter metric.Meter, t *Tracing, profiles []string, events *perEvents) (*callMetrics, error) {
+func newCallMetrics(meter metric.Meter, t *Tracing, profiles []string, made *histograms) (*callMetrics, error) {
 	m := &callMetrics{labels: newSeriesLabels(), recorder: t.Recorder, outbox: t.Outbox}
 	var errs []error
-	seconds := func(to *metric.Float64Histogram, name, what string, bounds []float64) {
-		h, err := meter.Float64Histogram(name, metric.WithUnit("s"), metric.WithDescription(what), metric.WithExplicitBucketBoundaries(bounds...))
+	seconds := func(to **histogram, name, what string, bounds []float64) {
+		h, err := made.make(meter, what, bounds, name)
 		*to, errs = h, append(errs, err)
-	}
-	count := func(to *metric.Int64Counter, name, unit, what string) {
-		c, err := meter.Int64Counter(name, metric.WithUnit(unit), metric.WithDescription(what))
-		*to, errs = c, append(errs, err)
-	}
-	sum := func(to *metric.Float64Counter, name, what string) {
-		c, err := meter.Float64Counter(name, metric.WithUnit("s"), metric.WithDescription(what))
-		*to, errs = c, append(errs, err)
 	}
 	observed := func(to *metric.Int64ObservableCounter, name, unit, what string) {
 		c, err := meter.Int64ObservableCounter(name, metric.WithUnit(unit), metric.WithDescription(what))
@@ -67,28 +60,30 @@ func newCallMetrics(meter metric.Meter, t *Tracing, profiles []string, events *p
 	var perChunk []string
 	for _, profile := range profiles {
 		perChunk = append(perChunk, genAIPrefix(profile)+"time_per_output_chunk")
-		g, err := newGenAI(meter, profile)
+		g, err := newGenAI(meter, profile, made, &m.totalled)
 		m.genAI, errs = append(m.genAI, g), append(errs, err)
 	}
-	count(&m.calls, "weir.calls", "{call}", "Calls that ended, by how they did, those of a warm-up left out.")
+	var err error
+	m.calls, err = meter.Int64Counter("weir.calls", metric.WithUnit("{call}"), metric.WithDescription("Calls that ended, by how they did, those of a warm-up left out."))
+	errs = append(errs, err)
 	seconds(&m.ttftFelt, "weir.ttft.felt", "From the call's arrival to its first token's delivery: what the caller felt.", secondBuckets())
 	seconds(&m.ttftUpstream, "weir.ttft.upstream", "From the request's end to its first token: the model's and the network's share.", secondBuckets())
 	seconds(&m.tpot, "weir.tpot", "Time per output token after the first, by the provider's usage.", doubled(0.001, 2, 14))
 	seconds(&m.queued, "weir.queue.duration", "How long weir held calls before it let them go.", secondBuckets())
 	seconds(&m.overhead, "weir.overhead.duration", "What weir added to the first token: its work on a request that had not to wait, and on the first token.", doubled(0.000_05, 2, 16))
-	count(&m.stalls, "weir.stream.stalls", "{stall}", "Gaps between events with output above the threshold.")
-	sum(&m.stalled, "weir.stream.stalled.time", "The sum of such gaps.")
-	sum(&m.parts, "weir.call.time", "Where the time of calls went, by the parts of their account.")
+	seconds(&m.gap, "weir.stream.chunk_gap", "Between events with output; an event may hold many tokens.", doubled(0.001, 2, 17))
+	m.chunk, err = made.make(meter, "Between an event of a stream and the one before it.", secondBuckets(), perChunk...)
+	errs = append(errs, err)
+	observed(&m.stalls, "weir.stream.stalls", "{stall}", "Gaps between events with output above the threshold.")
+	m.stalled, err = meter.Float64ObservableCounter("weir.stream.stalled.time", metric.WithUnit("s"), metric.WithDescription("The sum of such gaps."))
+	errs = append(errs, err)
+	m.parts, err = meter.Float64ObservableCounter("weir.call.time", metric.WithUnit("s"), metric.WithDescription("Where the time of calls went, by the parts of their account."))
+	errs = append(errs, err)
 	observed(&m.written, "weir.spans.written", "{span}", "Spans in the database.")
 	observed(&m.lost, "weir.spans.lost", "{span}", "Spans that could not be written and never will be.")
 	observed(&m.sent, "weir.otlp.spans.sent", "{span}", "Spans that the collector took.")
 	observed(&m.failed, "weir.otlp.attempts.failed", "{attempt}", "Attempts to send spans that the collector did not take; they are tried again.")
 	observed(&m.rejected, "weir.otlp.spans.rejected", "{span}", "Spans that the collector will never take; they are not sent again.")
-	var err error
-	m.chunk, err = events.histogram(meter, "Between an event of a stream and the one before it.", secondBuckets(), perChunk...)
-	errs = append(errs, err)
-	m.gap, err = events.histogram(meter, "Between events with output; an event may hold many tokens.", doubled(0.001, 2, 17), "weir.stream.chunk_gap")
-	errs = append(errs, err)
 	m.inFlight, err = meter.Int64ObservableUpDownCounter("weir.calls.in_flight", metric.WithUnit("{call}"), metric.WithDescription("Calls that have begun and not ended."))
 	errs = append(errs, err)
 	m.waiting, err = meter.Int64ObservableUpDownCounter("weir.spans.waiting", metric.WithUnit("{span}"), metric.WithDescription("Spans that are not written yet."))
@@ -100,7 +95,13 @@ func newCallMetrics(meter metric.Meter, t *Tracing, profiles []string, events *p
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
-	if _, err := meter.RegisterCallback(m.observe, m.inFlight, m.written, m.lost, m.sent, m.failed, m.rejected, m.waiting, m.unsent, m.cpu); err != nil {
+	observables := []metric.Observable{m.inFlight, m.written, m.lost, m.sent, m.failed, m.rejected, m.waiting, m.unsent, m.cpu, m.stalls, m.stalled, m.parts}
+	for _, used := range m.used {
+		if used != nil {
+			observables = append(observables, used)
+		}
+	}
+	if _, err := meter.RegisterCallback(m.observe, observables...); err != nil {
 		return nil, err
 	}
 	return m, nil
@@ -108,12 +109,12 @@ func newCallMetrics(meter metric.Meter, t *Tracing, profiles []string, events *p
 
 // observe tells how things stand.
 func (m *callMetrics) observe(ctx context.Context, to metric.Observer) error {
-	underWay := m.labels.each() // a series that was told of does not vanish
+	underWay := m.labels.each(func(s *series) { m.tell(to, s) }) // a series that was told of does not vanish
 	for _, s := range m.recorder.underWay() {
 		underWay[m.labels.of(*s, false)]++
 	}
 	for s, n := range underWay {
-		to.ObserveInt64(m.inFlight, n, s.plain)
+		to.ObserveInt64(m.inFlight, n, s.plain.option)
 	}
 	to.ObserveInt64(m.written, m.recorder.Written())
 	to.ObserveInt64(m.lost, m.recorder.Lost())
@@ -141,65 +142,48 @@ func (m *callMetrics) record(c *call.Call, span trace.SpanContext) {
 	ctx := trace.ContextWithSpanContext(context.Background(), span)
 	s := m.labels.of(c.Series(), c.Status >= 200 && c.Status < 300)
 	if !c.WarmUp {
-		m.calls.Add(ctx, 1, s.with(call.OutcomeAttribute(c.Outcome), attribute.Bool(keyStreamed, c.Streamed || c.Request.Stream), attribute.Bool(keyImpaired, c.Worsened())))
+		m.calls.Add(ctx, 1, s.with(call.OutcomeAttribute(c.Outcome), attribute.Bool(keyStreamed, c.Streamed || c.Request.Stream), attribute.Bool(keyImpaired, c.Worsened())).option)
 	}
 	failure := m.labels.failure(c)
-	for _, g := range m.genAI {
-		g.tokens(ctx, c, failure, s.with)
+	if c.UsageSource == call.UsageReported || c.UsageSource == call.UsageInjected {
+		m.labels.add(s, func(t *totals) { t.usage(&c.Usage) })
+		for _, g := range m.genAI {
+			g.tokens(ctx, &c.Usage, failure, s.with)
+		}
 	}
 	if c.WarmUp || c.Worsened() {
 		return
 	}
-	if d, ok := c.Duration(); ok {
-		of := s.with(failure...)
-		for _, g := range m.genAI {
-			g.duration.Record(ctx, d.Seconds(), of)
-		}
-	}
-	if c.Outcome == call.OK {
-		m.recordLatency(ctx, c, s)
-	}
-}
-
-// recordLatency takes down the times of a call that went well.
-func (m *callMetrics) recordLatency(ctx context.Context, c *call.Call, s *series) {
-	into := func(h metric.Float64Histogram, d time.Duration, ok bool) {
+	into := func(h *histogram, of *labelled, d time.Duration, ok bool) {
 		if ok {
-			h.Record(ctx, d.Seconds(), s.record...)
+			m.value[0] = d.Seconds()
+			h.record(ctx, of, m.value[:], m.value[0])
 		}
 	}
-	d, ok := c.FirstChunk()
+	d, ok := c.Duration()
+	of := s.with(failure...)
 	for _, g := range m.genAI {
-		into(g.firstChunk, d, ok)
+		into(g.duration, of, d, ok)
+	}
+	if c.Outcome != call.OK {
+		return
+	}
+	m.labels.add(s, func(t *totals) { t.latency(c) })
+	d, ok = c.FirstChunk()
+	for _, g := range m.genAI {
+		into(g.firstChunk, s.plain, d, ok)
 	}
 	d, ok = c.TTFTFelt()
-	into(m.ttftFelt, d, ok)
+	into(m.ttftFelt, s.plain, d, ok)
 	d, ok = c.TTFTUpstream()
-	into(m.ttftUpstream, d, ok)
+	into(m.ttftUpstream, s.plain, d, ok)
 	d, ok = c.TPOT()
-	into(m.tpot, d, ok)
+	into(m.tpot, s.plain, d, ok)
 	if c.Side == call.Proxy {
 		d, ok = c.Queued()
-		into(m.queued, d, ok)
+		into(m.queued, s.plain, d, ok)
 		d, ok = c.Overhead()
-		into(m.overhead, d, ok)
-	}
-	if p, ok := c.Account(); ok {
-		for _, part := range [...]struct {
-			name string
-			took time.Duration
-		}{
-			{"read", p.Read}, {"queue", p.Queue}, {"attempts", p.Attempts}, {"connect", p.Connect},
-			{"send", p.Send}, {"wait", p.Wait}, {"generate", p.Generate}, {"tail", p.Tail},
-		} {
-			if part.took > 0 {
-				m.parts.Add(ctx, part.took.Seconds(), s.with(attribute.String(keyPart, part.name)))
-			}
-		}
-	}
-	if c.Gaps.N > 0 { // there are series of 0, which a first stall can be told from
-		m.stalls.Add(ctx, int64(c.Gaps.Stalls), s.plain)
-		m.stalled.Add(ctx, c.Gaps.Stalled.Seconds(), s.plain)
+		into(m.overhead, s.plain, d, ok)
 	}
 	m.recordGaps(ctx, c, s)
 }
@@ -223,6 +207,6 @@ func (m *callMetrics) recordGaps(ctx context.Context, c *call.Call, s *series) {
 		}
 		firstToken, token = false, e.After
 	}
-	m.chunk.record(ctx, s, m.chunks, -1)
-	m.gap.record(ctx, s, m.gaps, c.Gaps.Longest.Seconds())
+	m.chunk.record(ctx, s.events, m.chunks, -1)
+	m.gap.record(ctx, s.events, m.gaps, c.Gaps.Longest.Seconds())
 }

@@ -97,7 +97,7 @@ func (t *Tracing) NewMetrics(ctx context.Context, o MetricsOptions) (*Metrics, e
 	}
 	m := &Metrics{}
 	filter, _ := o.Env("OTEL_METRICS_EXEMPLAR_FILTER")
-	events := &perEvents{untraced: filter == "always_off"}
+	made := &histograms{untraced: filter == "always_off"}
 	options := []sdkmetric.Option{sdkmetric.WithResource(t.resource), sdkmetric.WithCardinalityLimit(mostPoints)}
 	at, err := otlpEndpoint(o.Env, "METRICS")
 	if err != nil || at == nil && !o.Scraped {
@@ -112,11 +112,11 @@ func (t *Tracing) NewMetrics(ctx context.Context, o MetricsOptions) (*Metrics, e
 		if m.exporter.log == nil {
 			m.exporter.log = slog.New(slog.DiscardHandler)
 		}
-		options = append(options, sdkmetric.WithReader(sdkmetric.NewPeriodicReader(m.exporter, sdkmetric.WithProducer(events))))
-		events.reads(exporter.Temporality(sdkmetric.InstrumentKindHistogram), exporter.Aggregation(sdkmetric.InstrumentKindHistogram))
+		options = append(options, sdkmetric.WithReader(sdkmetric.NewPeriodicReader(m.exporter, sdkmetric.WithProducer(made))))
+		made.reads(exporter.Temporality(sdkmetric.InstrumentKindHistogram), exporter.Aggregation(sdkmetric.InstrumentKindHistogram))
 	}
 	if o.Scraped {
-		reader, handler, err := newScraped(o.NativeHistograms, events)
+		reader, handler, err := newScraped(o.NativeHistograms, made)
 		if err != nil {
 			return nil, fmt.Errorf("metrics for Prometheus: %w", err)
 		}
@@ -126,7 +126,7 @@ func (t *Tracing) NewMetrics(ctx context.Context, o MetricsOptions) (*Metrics, e
 	m.provider = sdkmetric.NewMeterProvider(options...)
 	err = m.instruments(o.Lanes)
 	if err == nil {
-		m.calls, err = newCallMetrics(m.provider.Meter("weir"), t, o.Profiles, events)
+		m.calls, err = newCallMetrics(m.provider.Meter("weir"), t, o.Profiles, made)
 	}
 	if err != nil {
 		return nil, errors.Join(err, m.Shutdown(ctx))
@@ -160,15 +160,15 @@ func newMetricExporter(ctx context.Context, at *endpoint) (sdkmetric.Exporter, e
 
 // newScraped is a reader of metrics, and what serves them to Prometheus: with
 // exemplars to one that reads OpenMetrics.
-func newScraped(native bool, events *perEvents) (sdkmetric.Reader, http.Handler, error) {
+func newScraped(native bool, made *histograms) (sdkmetric.Reader, http.Handler, error) {
 	registry := prometheus.NewRegistry()
 	options := []otelprometheus.Option{
-		otelprometheus.WithRegisterer(registry), otelprometheus.WithoutScopeInfo(), otelprometheus.WithProducer(events),
+		otelprometheus.WithRegisterer(registry), otelprometheus.WithoutScopeInfo(), otelprometheus.WithProducer(made),
 		// Names that each Prometheus reads.
 		otelprometheus.WithTranslationStrategy(otlptranslator.UnderscoreEscapingWithSuffixes),
 	}
 	if native {
-		events.exponential = true
+		made.exponential = true
 		options = append(options, otelprometheus.WithAggregationSelector(func(kind sdkmetric.InstrumentKind) sdkmetric.Aggregation {
 			if kind == sdkmetric.InstrumentKindHistogram {
 				return sdkmetric.AggregationBase2ExponentialHistogram{MaxSize: 160, MaxScale: 8} // what Prometheus can hold

@@ -45,16 +45,28 @@ func newSeriesLabels() *seriesLabels {
 	return &seriesLabels{models: bounded{}, scenarios: bounded{}, upstreams: bounded{}, failures: bounded{}, known: map[call.Series]*series{}}
 }
 
+// labelled are attributes, put together for those who record by them.
+type labelled struct {
+	set    attribute.Set
+	option metric.MeasurementOption
+	record []metric.RecordOption // option
+}
+
+func newLabelled(list ...attribute.KeyValue) *labelled {
+	set := attribute.NewSet(list...)
+	option := metric.WithAttributeSet(set)
+	return &labelled{set, option, []metric.RecordOption{option}}
+}
+
 // series are the attributes of one series, and of those that have some more.
 type series struct {
-	all    []attribute.KeyValue
-	plain  metric.MeasurementOption
-	record []metric.RecordOption // plain
-	// events are for what is recorded with each event of a stream, which is often:
-	// without the address and the API it costs less.
-	events   []metric.RecordOption
-	eventSet attribute.Set                      // the same
-	more     map[extra]metric.MeasurementOption // what with made; the recorder's own
+	all   []attribute.KeyValue
+	plain *labelled
+	// events are for what comes with each event of a stream, whose endpoint and API
+	// nobody asks for.
+	events *labelled
+	more   map[extra]*labelled // what with made; the recorder's own
+	totals totals
 }
 
 // extra are attributes beside a series' own.
@@ -82,32 +94,37 @@ func (l *seriesLabels) of(s call.Series, answered bool) *series {
 	}
 	found := l.known[s]
 	if found == nil {
-		found = &series{all: s.Attributes(), more: map[extra]metric.MeasurementOption{}}
-		found.plain = metric.WithAttributeSet(attribute.NewSet(found.all...))
-		found.record = []metric.RecordOption{found.plain}
 		less := s
 		less.Host, less.Port, less.API = "", 0, ""
-		found.eventSet = attribute.NewSet(less.Attributes()...)
-		found.events = []metric.RecordOption{metric.WithAttributeSet(found.eventSet)}
+		all := s.Attributes()
+		found = &series{all: all, plain: newLabelled(all...), events: newLabelled(less.Attributes()...), more: map[extra]*labelled{}}
 		l.known[s] = found
 	}
 	return found
 }
 
-// each is 0 for all series that there are.
-func (l *seriesLabels) each() map[*series]int64 {
+// each is 0 for all series that there are. It tells their totals.
+func (l *seriesLabels) each(tell func(*series)) map[*series]int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	all := make(map[*series]int64, len(l.known))
 	for _, s := range l.known {
+		tell(s)
 		all[s] = 0
 	}
 	return all
 }
 
+// add adds to a series' totals.
+func (l *seriesLabels) add(s *series, to func(*totals)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	to(&s.totals)
+}
+
 // with are the series' attributes and at most three more, of which there are few
 // kinds: they are made once.
-func (s *series) with(more ...attribute.KeyValue) metric.MeasurementOption {
+func (s *series) with(more ...attribute.KeyValue) *labelled {
 	if len(more) == 0 {
 		return s.plain
 	}
@@ -115,7 +132,7 @@ func (s *series) with(more ...attribute.KeyValue) metric.MeasurementOption {
 	copy(key[:], more)
 	made := s.more[key]
 	if made == nil || len(more) > len(key) {
-		made = metric.WithAttributeSet(attribute.NewSet(append(s.all[:len(s.all):len(s.all)], more...)...))
+		made = newLabelled(append(s.all[:len(s.all):len(s.all)], more...)...)
 		s.more[key] = made
 	}
 	return made

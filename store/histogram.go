@@ -14,12 +14,12 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// perEvent is a histogram of seconds that come with each event of a stream, so
-// often that the SDK's own, which looks for the series of each value, would cost
-// as much as all else that is done to record a call. This one is told of a call's
-// values at once. It has buckets, which only grow; where a reader asks for
+// histogram is of seconds. The SDK's own looks at all attributes of each value to
+// find its series, which would cost as much as all else that is done to record a
+// call; this one is told of a call's values at once, by attributes that were put
+// together before. It has buckets, which only grow; where a reader asks for
 // something else, the SDK's are told.
-type perEvent struct {
+type histogram struct {
 	names  []string // under each of them it is told
 	what   string
 	bounds []float64
@@ -39,16 +39,15 @@ type tally struct {
 	exemplars        []metricdata.Exemplar[float64] // by bucket; some without a time, and are none
 }
 
-// perEvents are the histograms that are told together; it is a producer for
-// readers of metrics.
-type perEvents struct {
+// histograms are those of all calls; it is a producer for readers of metrics.
+type histograms struct {
 	exponential bool // some reader asks for more than buckets that grow
 	untraced    bool // exemplars are not wanted
-	all         []*perEvent
+	all         []*histogram
 }
 
 // reads takes down what a reader asks for.
-func (p *perEvents) reads(temporality metricdata.Temporality, aggregation sdkmetric.Aggregation) {
+func (p *histograms) reads(temporality metricdata.Temporality, aggregation sdkmetric.Aggregation) {
 	switch aggregation.(type) {
 	case sdkmetric.AggregationDefault, sdkmetric.AggregationExplicitBucketHistogram:
 	default:
@@ -57,9 +56,9 @@ func (p *perEvents) reads(temporality metricdata.Temporality, aggregation sdkmet
 	p.exponential = p.exponential || temporality != metricdata.CumulativeTemporality
 }
 
-// histogram makes one. All readers have been asked before.
-func (p *perEvents) histogram(meter metric.Meter, what string, bounds []float64, names ...string) (*perEvent, error) {
-	h := &perEvent{names: names, what: what, bounds: bounds, began: time.Now(), traced: !p.untraced, tallies: map[attribute.Distinct]*tally{}}
+// make makes one. All readers have been asked before.
+func (p *histograms) make(meter metric.Meter, what string, bounds []float64, names ...string) (*histogram, error) {
+	h := &histogram{names: names, what: what, bounds: bounds, began: time.Now(), traced: !p.untraced, tallies: map[attribute.Distinct]*tally{}}
 	if !p.exponential {
 		p.all = append(p.all, h)
 		return h, nil
@@ -76,7 +75,7 @@ func (p *perEvents) histogram(meter metric.Meter, what string, bounds []float64,
 
 // record takes down a call's values. The one that is marked leads to its span;
 // a negative mark is for none.
-func (h *perEvent) record(ctx context.Context, s *series, values []float64, marked float64) {
+func (h *histogram) record(ctx context.Context, of *labelled, values []float64, marked float64) {
 	if len(values) == 0 {
 		return
 	}
@@ -87,7 +86,7 @@ func (h *perEvent) record(ctx context.Context, s *series, values []float64, mark
 				at = ctx
 			}
 			for _, sdk := range h.sdk {
-				sdk.Record(at, v, s.events...)
+				sdk.Record(at, v, of.record...)
 			}
 		}
 		return
@@ -95,13 +94,13 @@ func (h *perEvent) record(ctx context.Context, s *series, values []float64, mark
 	span := trace.SpanContextFromContext(ctx)
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	t := h.tallies[s.eventSet.Equivalent()]
+	t := h.tallies[of.set.Equivalent()]
 	if t == nil {
 		t = &tally{
-			attributes: s.eventSet, counts: make([]uint64, len(h.bounds)+1), least: values[0], most: values[0],
+			attributes: of.set, counts: make([]uint64, len(h.bounds)+1), least: values[0], most: values[0],
 			exemplars: make([]metricdata.Exemplar[float64], len(h.bounds)+1),
 		}
-		h.tallies[s.eventSet.Equivalent()] = t
+		h.tallies[of.set.Equivalent()] = t
 	}
 	for _, v := range values {
 		bucket, _ := slices.BinarySearch(h.bounds, v) // a bound belongs to the bucket below it
@@ -116,7 +115,7 @@ func (h *perEvent) record(ctx context.Context, s *series, values []float64, mark
 }
 
 // Produce gives what there is so far.
-func (p *perEvents) Produce(context.Context) ([]metricdata.ScopeMetrics, error) {
+func (p *histograms) Produce(context.Context) ([]metricdata.ScopeMetrics, error) {
 	scope := metricdata.ScopeMetrics{Scope: instrumentation.Scope{Name: "weir"}}
 	for _, h := range p.all {
 		points := h.points()
@@ -136,7 +135,7 @@ func (p *perEvents) Produce(context.Context) ([]metricdata.ScopeMetrics, error) 
 	return []metricdata.ScopeMetrics{scope}, nil
 }
 
-func (h *perEvent) points() (points []metricdata.HistogramDataPoint[float64]) {
+func (h *histogram) points() (points []metricdata.HistogramDataPoint[float64]) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	now := time.Now()

@@ -12,11 +12,11 @@ import (
 )
 
 // toldOf is what a reader is told by name after some calls' values.
-func toldOf(t *testing.T, events *perEvents, marked trace.SpanContext) map[string]metricdata.Metrics {
+func toldOf(t *testing.T, events *histograms, marked trace.SpanContext) map[string]metricdata.Metrics {
 	t.Helper()
 	reader := sdkmetric.NewManualReader(sdkmetric.WithProducer(events))
 	meter := sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader)).Meter("weir")
-	h, err := events.histogram(meter, "what", doubled(0.001, 2, 5), "one", "two")
+	h, err := events.make(meter, "what", doubled(0.001, 2, 5), "one", "two")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -26,10 +26,10 @@ func toldOf(t *testing.T, events *perEvents, marked trace.SpanContext) map[strin
 	elsewhere := a
 	elsewhere.Host = "elsewhere" // which events are not told apart by
 	ctx := trace.ContextWithSpanContext(context.Background(), marked)
-	h.record(ctx, labels.of(a, true), []float64{0.001, 0.0010001, 0.016, 7, 0}, 7)
-	h.record(ctx, labels.of(b, true), []float64{0.002}, -1)
-	h.record(ctx, labels.of(elsewhere, true), []float64{0.004, 0.003}, 0.004)
-	h.record(ctx, labels.of(b, true), nil, -1)
+	h.record(ctx, labels.of(a, true).events, []float64{0.001, 0.0010001, 0.016, 7, 0}, 7)
+	h.record(ctx, labels.of(b, true).events, []float64{0.002}, -1)
+	h.record(ctx, labels.of(elsewhere, true).events, []float64{0.004, 0.003}, 0.004)
+	h.record(ctx, labels.of(b, true).events, nil, -1)
 	var all metricdata.ResourceMetrics
 	if err := reader.Collect(context.Background(), &all); err != nil {
 		t.Fatal(err)
@@ -46,7 +46,7 @@ func toldOf(t *testing.T, events *perEvents, marked trace.SpanContext) map[strin
 func TestValuesOfEventsAreToldAsTheSDKTellsThem(t *testing.T) {
 	sampled := trace.NewSpanContext(trace.SpanContextConfig{TraceID: trace.TraceID{1}, SpanID: trace.SpanID{2}, TraceFlags: trace.FlagsSampled})
 	for name, span := range map[string]trace.SpanContext{"sampled": sampled, "not sampled": sampled.WithTraceFlags(0)} {
-		own, sdk := toldOf(t, &perEvents{}, span), toldOf(t, &perEvents{exponential: true}, span)
+		own, sdk := toldOf(t, &histograms{}, span), toldOf(t, &histograms{exponential: true}, span)
 		for _, metric := range []string{"one", "two"} {
 			exemplars := 0
 			for _, told := range []metricdata.Metrics{own[metric], sdk[metric]} {
@@ -64,7 +64,7 @@ func TestValuesOfEventsAreToldAsTheSDKTellsThem(t *testing.T) {
 			metricdatatest.AssertEqual(t, sdk[metric], own[metric], metricdatatest.IgnoreTimestamp())
 		}
 	}
-	for name, m := range toldOf(t, &perEvents{untraced: true}, sampled) {
+	for name, m := range toldOf(t, &histograms{untraced: true}, sampled) {
 		for _, p := range m.Data.(metricdata.Histogram[float64]).DataPoints {
 			if len(p.Exemplars) > 0 {
 				t.Errorf("%s: exemplars that nobody wants", name)
@@ -85,7 +85,7 @@ func TestValuesOfEventsAreTheSDKsWhereAReaderWantsThemOtherwise(t *testing.T) {
 		"exponential": {metricdata.CumulativeTemporality, sdkmetric.AggregationBase2ExponentialHistogram{}, true},
 		"deltas":      {metricdata.DeltaTemporality, sdkmetric.AggregationDefault{}, true},
 	} {
-		var p perEvents
+		var p histograms
 		p.reads(ask.temporality, ask.aggregation)
 		p.reads(metricdata.CumulativeTemporality, sdkmetric.AggregationDefault{}) // another one, which takes all
 		if p.exponential != ask.want {
@@ -96,10 +96,10 @@ func TestValuesOfEventsAreTheSDKsWhereAReaderWantsThemOtherwise(t *testing.T) {
 
 // BenchmarkGaps is what the gaps of a call of fifty events cost.
 func BenchmarkGaps(b *testing.B) {
-	for name, events := range map[string]*perEvents{"own": {}, "sdk": {exponential: true}} {
+	for name, events := range map[string]*histograms{"own": {}, "sdk": {exponential: true}} {
 		b.Run(name, func(b *testing.B) {
 			meter := sdkmetric.NewMeterProvider(sdkmetric.WithReader(sdkmetric.NewManualReader())).Meter("weir")
-			h, err := events.histogram(meter, "what", doubled(0.001, 2, 17), "one")
+			h, err := events.make(meter, "what", doubled(0.001, 2, 17), "one")
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -107,7 +107,7 @@ func BenchmarkGaps(b *testing.B) {
 			s := newSeriesLabels().of(c.Series(), true)
 			values := slices.Repeat([]float64{0.02, 0.021, 0.019, 0.0202, 0.0001}, 10)
 			for b.Loop() {
-				h.record(context.Background(), s, values, -1)
+				h.record(context.Background(), s.events, values, -1)
 			}
 		})
 	}
