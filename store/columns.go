@@ -97,10 +97,23 @@ var insertSpan = func() string {
 	return "INSERT INTO spans (" + strings.Join(names, ", ") + ") VALUES (?" + strings.Repeat(", ?", len(names)-1) + ")"
 }()
 
-// row gives the values of insertSpan. id turns a name into its number.
-func row(c *call.Call, writer int64, sampled bool, id func(string) (int64, error)) ([]any, error) {
-	typed := make([]any, len(columns))
-	rest := make(object, 0, 1024)
+// rows makes the values of insertSpan, one call's after the other's, in one place.
+type rows struct {
+	values []any
+	rest   object
+}
+
+const plainValues = 9 // of insertSpan, before the figures and columns
+
+// row gives the values of a call, which are good until the next one. id turns a
+// name into its number.
+func (r *rows) row(c *call.Call, writer int64, sampled bool, id func(string) (int64, error)) ([]any, error) {
+	if r.values == nil {
+		r.values = make([]any, plainValues+len(figures)+len(columns))
+	}
+	clear(r.values)
+	r.rest = r.rest[:0]
+	typed := r.values[plainValues+len(figures):]
 	var named map[string]string
 	for key, v := range c.Properties() {
 		i, ok := columnOf[key]
@@ -112,7 +125,7 @@ func row(c *call.Call, writer int64, sampled bool, id func(string) (int64, error
 			named[strings.TrimPrefix(key, labelKey)] = v.AsString()
 		case !ok:
 			var err error
-			if rest, err = rest.with(key, v); err != nil {
+			if r.rest, err = r.rest.with(key, v); err != nil {
 				return nil, err
 			}
 		case columns[i].dict:
@@ -135,15 +148,13 @@ func row(c *call.Call, writer int64, sampled bool, id func(string) (int64, error
 		}
 		labels = string(b)
 	}
-	values := []any{c.TraceID[:], c.SpanID[:], blob(c.ParentSpan[:]), writer, flag(sampled), c.Started().UnixNano(), labels, blob(c.Timeline), rest.String()}
-	for _, f := range figures {
+	copy(r.values, []any{c.TraceID[:], c.SpanID[:], blob(c.ParentSpan[:]), writer, flag(sampled), c.Started().UnixNano(), labels, blob(c.Timeline), r.rest.String()})
+	for i, f := range figures {
 		if d, ok := f.of(c); ok {
-			values = append(values, int64(d))
-		} else {
-			values = append(values, nil)
+			r.values[plainValues+i] = int64(d)
 		}
 	}
-	return append(values, typed...), nil
+	return r.values, nil
 }
 
 // blob is nil for nothing, or only zeros.

@@ -51,6 +51,7 @@ type importer struct {
 	db     *DB
 	writer int64
 	names  *names
+	rows   rows
 }
 
 // write writes the calls of a batch that are not there yet.
@@ -75,7 +76,7 @@ func (im *importer) write(ctx context.Context, batch []*call.Call) (n int, err e
 			continue
 		}
 		// Other programs' spans are theirs to send.
-		values, err := row(c, im.writer, c.Side != call.Imported, func(name string) (int64, error) { return im.names.id(tx, name) })
+		values, err := im.rows.row(c, im.writer, c.Side != call.Imported, func(name string) (int64, error) { return im.names.id(tx, name) })
 		if err != nil {
 			return 0, err
 		}

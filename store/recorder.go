@@ -32,6 +32,7 @@ type Recorder struct {
 	writing
 	writer int64
 	sql    statements
+	rows   rows // the writer's own
 	names  *names
 	// wrote is shown each batch once it is written, with the calls' ids, 0 for one
 	// that was not; nil when nobody listens.
@@ -336,7 +337,7 @@ func (r *Recorder) transaction(batch []ended) (ids []int64, written int, err err
 		ids = make([]int64, len(batch))
 		for i, e := range batch {
 			var stored error // of a name that had to be written
-			values, err := row(e.call, r.writer, e.span.IsSampled(), func(name string) (id int64, err error) {
+			values, err := r.rows.row(e.call, r.writer, e.span.IsSampled(), func(name string) (id int64, err error) {
 				id, stored = r.names.id(tx, name)
 				return id, stored
 			})
