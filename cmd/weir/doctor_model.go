@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"weir/generator/loadmodel"
 	"weir/proxy/wire"
 	"weir/store/report"
 )
@@ -81,7 +82,7 @@ func (v *visit) nearestModels(refused string) string {
 	asked := strings.ToLower(refused)
 	distance := func(name string) int {
 		name = strings.ToLower(name)
-		d := 2 * editDistance(asked, name)
+		d := 2 * loadmodel.Slips(asked, name)
 		if strings.Contains(name, asked) || strings.Contains(asked, name) {
 			d /= 4 // a date or a vendor is missing, or too many
 		}

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"weir/generator/loadmodel"
 	"weir/store"
 )
 
@@ -91,7 +92,7 @@ func badFlag(c *cobra.Command, err error) error {
 		text = fmt.Sprintf("%s: no flag --%s", c.CommandPath(), unknown.GetSpecifiedName())
 		var names []string
 		c.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
-		if near := nearest(unknown.GetSpecifiedName(), names); near != "" {
+		if near := loadmodel.Nearest(unknown.GetSpecifiedName(), names); near != "" {
 			text += "; did you mean --" + near + "?"
 		}
 	}
@@ -108,7 +109,7 @@ func badVerb(root *cobra.Command, args []string) error {
 		names = append(names, c.Name())
 	}
 	text := fmt.Sprintf("no command %q", args[0])
-	if near := nearest(args[0], names); near != "" {
+	if near := loadmodel.Nearest(args[0], names); near != "" {
 		text += fmt.Sprintf("; did you mean %s %s?", root.Name(), near)
 	}
 	return usage(&hinted{errors.New(text), root.Name() + " --help"})
@@ -121,7 +122,7 @@ func parseSelection(words []string) (store.Selection, error) {
 	var unknown *store.UnknownSelector
 	if errors.As(err, &unknown) {
 		kind, value, valued := strings.Cut(unknown.Word, ":")
-		near := nearest(kind, store.Selectors(valued))
+		near := loadmodel.Nearest(kind, store.Selectors(valued))
 		if near != "" && valued {
 			near += ":" + value
 		}
@@ -130,42 +131,4 @@ func parseSelection(words []string) (store.Selection, error) {
 		}
 	}
 	return s, usage(err)
-}
-
-// nearest is the name that word was probably meant to be; empty when none is
-// near enough.
-func nearest(word string, names []string) string {
-	best, least := "", max(2, len(word)/3)+1
-	for _, name := range names {
-		d := editDistance(word, name)
-		if len(word) >= 3 && strings.HasPrefix(name, word) {
-			d = min(d, 1)
-		}
-		if d < least {
-			best, least = name, d
-		}
-	}
-	return best
-}
-
-// editDistance is how many letters must be inserted, removed or replaced to
-// make b out of a.
-func editDistance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"weir/generator/loadmodel"
 	"weir/proxy"
 	"weir/shaper"
 )
@@ -117,7 +118,7 @@ func readEdit(text string) (edit, error) {
 	text = strings.TrimSpace(text)
 	rule, err := shaper.ParseRule(text)
 	if unknown := (*shaper.UnknownName)(nil); errors.As(err, &unknown) {
-		if near := nearest(unknown.Name, unknown.Known); near != "" {
+		if near := loadmodel.Nearest(unknown.Name, unknown.Known); near != "" {
 			err = fmt.Errorf("limit %q: %q is no limit; did you mean %s?", text, unknown.Name, near)
 		}
 	}

@@ -69,12 +69,3 @@ func TestBadUpstreamFlagsSayWhatIsWrong(t *testing.T) {
 		t.Errorf("two upstreams of one host: %v, want a request for names", err)
 	}
 }
-
-func TestNearestFindsWhatWasMeant(t *testing.T) {
-	verbs := []string{"demo", "proxy", "sim", "load", "report", "calls", "version"}
-	for word, want := range map[string]string{"prox": "proxy", "reprot": "report", "call": "calls", "lod": "load", "dmeo": "demo", "banana": "", "vers": "version"} {
-		if got := nearest(word, verbs); got != want {
-			t.Errorf("nearest(%q) = %q, want %q", word, got, want)
-		}
-	}
-}

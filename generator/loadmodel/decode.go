@@ -161,7 +161,7 @@ func (r *reader) object(n node, what string, s setters) map[string]node {
 				names = append(names, name)
 			}
 			slices.Sort(names)
-			if near := nearest(m.name, names); near != "" {
+			if near := Nearest(m.name, names); near != "" {
 				r.fail(m.at, "%s: unknown field %q: did you mean %q?", what, m.name, near)
 			} else {
 				r.fail(m.at, "%s: unknown field %q; the fields are %s", what, m.name, strings.Join(names, ", "))

@@ -71,8 +71,8 @@ func (r *reader) limits(n node, m *Model) {
 		rule, err := shaper.ParseRule(text)
 		var unknown *shaper.UnknownName
 		switch {
-		case errors.As(err, &unknown) && nearest(unknown.Name, unknown.Known) != "":
-			r.fail(item.at, "limits: %q is no limit: did you mean %q?", unknown.Name, nearest(unknown.Name, unknown.Known))
+		case errors.As(err, &unknown) && Nearest(unknown.Name, unknown.Known) != "":
+			r.fail(item.at, "limits: %q is no limit: did you mean %q?", unknown.Name, Nearest(unknown.Name, unknown.Known))
 		case err != nil:
 			r.fail(item.at, "%v", err)
 		case rule.Limit == shaper.Limit{}:

@@ -225,40 +225,6 @@ func (d *document) object(dec *json.Decoder, n *node, depth int) error {
 	return err
 }
 
-// nearest is the known name that a word was probably meant to be; empty when
-// none is near.
-func nearest(word string, known []string) string {
-	best, least := "", 1+max(len(word)/3, 2)
-	for _, k := range known {
-		if d := distance(strings.ToLower(word), k); d < least && d < max(len(word), len(k)) {
-			best, least = k, d
-		}
-	}
-	return best
-}
-
-// distance is how many letters must be put in, taken out or changed to make b
-// of a.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := 1; i <= len(a); i++ {
-		corner := row[0]
-		row[0] = i
-		for j := 1; j <= len(b); j++ {
-			change := corner
-			if a[i-1] != b[j-1] {
-				change++
-			}
-			corner = row[j]
-			row[j] = min(change, row[j]+1, row[j-1]+1)
-		}
-	}
-	return row[len(b)]
-}
-
 // article puts a or an before a kind.
 func article(kind string) string {
 	if kind == "null" {

@@ -109,7 +109,7 @@ func (r *reader) oneOf(n node, what string, words ...string) string {
 	s := r.string(n, what)
 	if r.err == nil && !slices.Contains(words, s) {
 		near := ""
-		if w := nearest(s, words); w != "" {
+		if w := Nearest(s, words); w != "" {
 			near = fmt.Sprintf(": did you mean %q?", w)
 		}
 		r.fail(n.at, "%s %q: want one of %s%s", what, s, strings.Join(words, ", "), near)

@@ -53,7 +53,7 @@ func ParseWant(text string) (Want, error) {
 		w.Rank, words = words[n-1], words[:n-1]
 	}
 	if w.Figure = strings.Join(words, " "); !slices.Contains(WantFigures, w.Figure) {
-		if near := nearest(w.Figure, WantFigures); near != "" {
+		if near := Nearest(w.Figure, WantFigures); near != "" {
 			return wrong("there is no figure %q: did you mean %q?", w.Figure, near)
 		}
 		return wrong("there is no figure %q; want one of %s", w.Figure, strings.Join(WantFigures, ", "))
