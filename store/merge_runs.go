@@ -67,11 +67,31 @@ func together(parts []Run) (Run, error) {
 		r.add(p)
 	}
 	r.Target = strings.Join(targets, targetGap)
+	r.Notes = append(r.Notes, notesOf(parts)...)
 	if missing := r.Shards - len(parts); missing > 0 {
 		r.Notes = append([]string{fmt.Sprintf("%d of %d shards %s missing: the figures are of a part of the plan", missing, r.Shards, verb(missing, "is", "are"))}, r.Notes...)
 	}
 	r.Shard, r.Shards = 0, 0
 	return r, nil
+}
+
+// notesOf are the notes of shards, each with whose it is; one that all of them
+// have is given once.
+func notesOf(parts []Run) (notes []string) {
+	everybodys := func(note string) bool {
+		return !slices.ContainsFunc(parts, func(p Run) bool { return !slices.Contains(p.Notes, note) })
+	}
+	for i, p := range parts {
+		for _, note := range p.Notes {
+			switch {
+			case !everybodys(note):
+				notes = append(notes, fmt.Sprintf("shard %d of %d: %s", p.Shard, p.Shards, note))
+			case i == 0:
+				notes = append(notes, "each shard: "+note)
+			}
+		}
+	}
+	return notes
 }
 
 // targetGap stands between the addresses of shards.
@@ -104,9 +124,6 @@ func (r *Run) add(p Run) {
 	}
 	for _, why := range p.Reasons {
 		r.Reasons = append(r.Reasons, fmt.Sprintf("shard %d of %d: %s", p.Shard, p.Shards, why))
-	}
-	for _, note := range p.Notes {
-		r.Notes = append(r.Notes, fmt.Sprintf("shard %d of %d: %s", p.Shard, p.Shards, note))
 	}
 }
 

@@ -88,6 +88,7 @@ func TestMergedShardsAreOneRunWithAllThatWasKept(t *testing.T) {
 			Planned: 5, Sent: 4, NotSent: 1, PlannedRate: 2, SentRate: 1.5, Scenarios: []string{"a", "b"}, Notes: []string{"said"}}
 		if shard == 1 {
 			run.Verdict, run.Reasons, run.Partial = "invalid: client", []string{"too slow"}, true
+			run.Notes = append(run.Notes, "of one")
 		}
 		files = append(files, filepath.Join(dir, string(rune('a'+shard))+".db"))
 		want = append(want, shardIn(t, files[shard], shard, 4, run)...)
@@ -128,7 +129,7 @@ func TestMergedShardsAreOneRunWithAllThatWasKept(t *testing.T) {
 	}
 	wantRun := Run{ID: "7f3a01", Name: "m", Seed: 7, Started: started, Ended: started.Add(12 * time.Second), Verdict: "invalid: client", Partial: true,
 		Reasons: []string{"shard 1 of 3: too slow"}, Planned: 15, Sent: 12, NotSent: 3, PlannedRate: 6, SentRate: 4.5, Scenarios: []string{"a", "b"},
-		Notes:  []string{"shard 0 of 3: said", "shard 1 of 3: said", "shard 2 of 3: said"},
+		Notes:  []string{"each shard: said", "shard 1 of 3: of one"},
 		LagP50: 2 * time.Millisecond, LagP99: 3 * time.Millisecond, LagMax: 3 * time.Millisecond, Labels: map[string]string{}}
 	if diff := cmp.Diff(wantRun, runs[0]); diff != "" {
 		t.Error(diff)
