@@ -228,6 +228,9 @@ func TestContentsGoWhenTheirTimeIsOver(t *testing.T) {
 	if n := len(keptOf(t, db, 300)); n != 60 && n != 61 {
 		t.Errorf("%d are kept for 1 h", n)
 	}
+	if err := second.Shutdown(context.Background()); err != nil {
+		t.Fatal(err)
+	}
 	// One that keeps nothing holds the others' promise, and no more than that.
 	late := content(400)
 	late.At = time.Now().Add(-119 * time.Minute)
