@@ -58,10 +58,10 @@ func (u *Upstream) open(dial func(ctx context.Context, network, address string) 
 		// As long as clients wait who ask before they send a body. Of one that
 		// weir has to read to know where it goes, the caller was told to go on.
 		ExpectContinueTimeout: time.Second,
-		// Half of net/http's own: an open stream holds one of each, and longer
-		// reads and writes go past them.
+		// Less than net/http's own: an open stream holds one of each, and longer
+		// reads and writes go past them. A request's head fits.
 		ReadBufferSize:  2 << 10,
-		WriteBufferSize: 2 << 10,
+		WriteBufferSize: 1 << 10,
 		// A connection on which nothing comes back is found dead by a ping,
 		// while a model may think in silence for as long as it likes.
 		HTTP2: &http.HTTP2Config{SendPingTimeout: 30 * time.Second, PingTimeout: 15 * time.Second},
