@@ -36,7 +36,7 @@ func (p *Plan) Users() int {
 }
 
 func (p *Plan) closed() bool {
-	return p.Trace == nil && p.Dataset == nil && p.Model != nil && p.Model.Concurrency > 0
+	return !p.recorded() && p.Model != nil && p.Model.Concurrency > 0
 }
 
 // userSession draws the n-th session of a user, both from 0. It depends on

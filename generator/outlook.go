@@ -134,7 +134,7 @@ func Foresee(ctx context.Context, p *Plan, options OutlookOptions) *Outlook {
 
 // rampEnd is when a model's rate has reached what it is meant to be.
 func (p *Plan) rampEnd() time.Duration {
-	if p.Trace != nil || p.Dataset != nil || p.Model == nil || len(p.Model.Phases) > 0 {
+	if p.recorded() || p.Model == nil || len(p.Model.Phases) > 0 {
 		return 0
 	}
 	return p.Model.WarmUp + p.Model.RampUp
@@ -195,7 +195,7 @@ func (f *foresight) tokenizer(model string) *TokenizerShare {
 // begun. A trace plays the turns of a session each at its own time, as sessions
 // of one ID; those of a model never go on.
 func (f *foresight) goesOn(scenario string, s *Session) (before int, goesOn bool) {
-	if s.ID == "" || f.plan.Trace == nil && f.plan.Dataset == nil {
+	if s.ID == "" || !f.plan.recorded() {
 		return 0, false
 	}
 	return f.begun.goesOn(strconv.FormatBool(s.WarmUp)+"\x00"+scenario+"\x00"+s.ID, s.Before, len(s.Turns))

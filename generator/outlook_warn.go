@@ -218,32 +218,43 @@ func (f *foresight) warnScenario(g *gathered) {
 			note("flat_lengths", out, flatLimit, "flat distribution: p99 by median is %.1f of its answers; of recorded traffic 3.2 to 4.7", out)
 		}
 	}
+	// What was recorded is as it is: it has no field to turn.
+	made, more := "drawn", "let it run %.3g times longer"
+	advise := func(next string) string { return "; " + next }
+	if f.plan.recorded() {
+		made, more = "recorded", "take %.3g times as many"
+		advise = func(string) string { return "" }
+	}
 	switch n := g.Requests; {
 	case n == 0:
-		note("no_requests", 0, 1, "no request of it is in this plan; let it run longer, or raise its weight")
+		note("no_requests", 0, 1, "no request of it is in this plan%s", advise("let it run longer, or raise its weight"))
 	case n < enoughForP95:
-		note("few_for_p95", float64(n), enoughForP95, "%s too few for its p95, which wants %d, and its p99 (%d); let it run %.3g times longer for the p95", count(n, "request is", "requests are"), enoughForP95, enoughForP99, enoughForP95/float64(n))
+		note("few_for_p95", float64(n), enoughForP95, "%s too few for its p95, which wants %d, and its p99 (%d); "+more+" for the p95", count(n, "request is", "requests are"), enoughForP95, enoughForP99, enoughForP95/float64(n))
 	case n < enoughForP99:
-		note("few_for_p99", float64(n), enoughForP99, "%d requests are too few for its p99, which wants %d; let it run %.3g times longer", n, enoughForP99, enoughForP99/float64(n))
+		note("few_for_p99", float64(n), enoughForP99, "%d requests are too few for its p99, which wants %d; "+more, n, enoughForP99, enoughForP99/float64(n))
 	}
 	if later := float64(g.later); later > 0 {
 		if v := float64(g.noThink) / later; v > noThinkLimit {
-			note("no_think_time", v, noThinkLimit, "no think time: %.0f%% of its later turns follow the answer at once; people and tools take time, give it think_seconds", 100*v)
+			note("no_think_time", v, noThinkLimit, "no think time: %.0f%% of its later turns follow the answer at once; people and tools take time%s", 100*v, advise("give it think_seconds"))
 		}
 		if v := float64(g.noRoom) / later; v > noRoomLimit {
-			note("no_room", v, noRoomLimit, "%.0f%% of its later turns have no room for what was said and answered before: the prompts of later turns become %s larger than drawn; widen input_tokens or shorten output_tokens", 100*v, wholePercent(float64(g.after)/float64(g.before)-1))
+			note("no_room", v, noRoomLimit, "%.0f%% of its later turns have no room for what was said and answered before: the prompts of later turns become %s larger than %s%s", 100*v, wholePercent(float64(g.after)/float64(g.before)-1), made, advise("widen input_tokens or shorten output_tokens"))
 		}
 	}
 	if g.larger > 0 {
-		note("too_small", float64(g.became), float64(g.drawn), "of %s written to try, %s out larger than drawn (%d tokens where %d were): what prompts must hold takes more; raise the min of input_tokens or ask for fewer tools",
-			count(g.written, "prompt", "prompts"), count(g.larger, "comes", "come"), g.became, g.drawn)
+		note("too_small", float64(g.became), float64(g.drawn), "of %s written to try, %s out larger than %s (%d tokens where %d were): what prompts must hold takes more%s",
+			count(g.written, "prompt", "prompts"), count(g.larger, "comes", "come"), made, g.became, g.drawn, advise("raise the min of input_tokens or ask for fewer tools"))
 	}
 	f.warnCut(g.Scenario)
 }
 
+// recorded says whether the plan's sizes and times are those of a recording,
+// and not drawn.
+func (p *Plan) recorded() bool { return p.Trace != nil || p.Dataset != nil }
+
 // warnCut is of distributions of which min and max leave too little.
 func (f *foresight) warnCut(scenario string) {
-	if f.plan.Model == nil || f.plan.Trace != nil || f.plan.Dataset != nil {
+	if f.plan.Model == nil || f.plan.recorded() {
 		return
 	}
 	for i := range f.plan.Model.Scenarios {

@@ -21,7 +21,7 @@ func (a *app) foresee(ctx context.Context, plan *generator.Plan, options generat
 			if p.Length > 0 {
 				of = " of " + p.Length.Round(time.Second).String()
 			}
-			l.draw([]string{fmt.Sprintf("planning  %s%s, %s requests so far; Ctrl-C ends it", p.At.Round(time.Second), of, thousands(int64(p.Requests)))})
+			l.draw([]string{fmt.Sprintf("planning  %s%s, %s so far; Ctrl-C ends it", p.At.Round(time.Second), of, counted(p.Requests, "request"))})
 		}
 	}
 	o := generator.Foresee(ctx, plan, options)
@@ -42,7 +42,7 @@ func (a *app) surveying(ctx context.Context, file string) (told func(requests in
 	l := &live{w: a.err, columns: columns}
 	told = func(requests int) bool {
 		if tty && ctx.Err() == nil {
-			l.draw([]string{fmt.Sprintf("reading %s, %s requests so far; Ctrl-C ends it", file, thousands(int64(requests)))})
+			l.draw([]string{fmt.Sprintf("reading %s, %s so far; Ctrl-C ends it", file, counted(requests, "request"))})
 		}
 		return ctx.Err() == nil
 	}

@@ -143,10 +143,10 @@ func outlookChart(w io.Writer, o *generator.Outlook, style report.Style) {
 	}
 	draw("starts", starts, fmt.Sprintf("a column is %s, at most %%.1f/s", time.Duration(each)*o.Every))
 	if o.Latency.Known {
-		words, after := "at most %.0f calls in a column's mean", o.MostAt.Round(time.Second)
+		words, after := "a column's mean is at most %.0f", o.MostAt.Round(time.Second)
 		said := fmt.Sprintf("at ttft %s, tpot %s: ", o.Latency.TTFT, o.Latency.TPOT)
 		if o.MostAtLeast {
-			words = "at least %.0f calls in the highest column's mean"
+			words = "the highest column's mean is at least %.0f"
 			said += fmt.Sprintf("at least %s in flight at once, after %s; how many more, and on average, is unknown, as %s no limit to the answer",
 				counted(o.Most, "call"), after, partly(o.Unlimited, o.Requests, "request", "sets", "set"))
 		} else {
@@ -297,7 +297,7 @@ func counted[N int | int64 | uint64](n N, thing string) string {
 	case strings.HasSuffix(thing, "s"):
 		thing += "e"
 	}
-	return fmt.Sprintf("%d %ss", n, thing)
+	return thousands(int64(n)) + " " + thing + "s"
 }
 
 // verb is the one that so many things want: "1 span waits", "2 spans wait".
