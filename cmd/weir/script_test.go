@@ -9,7 +9,9 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -19,8 +21,12 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the goldens inside the scripts")
 
-// TestMain lets a script run this very program as weir.
+// TestMain lets a script run this very program as weir. Scripts wait more than
+// they work, so more of them than there are processors run at a time.
 func TestMain(m *testing.M) {
+	if err := flag.Set("test.parallel", strconv.Itoa(2*runtime.GOMAXPROCS(0))); err != nil {
+		panic(err)
+	}
 	testscript.Main(m, map[string]func(){"weir": main, "agent": agent, "codex": agent})
 }
 
