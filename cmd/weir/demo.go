@@ -75,7 +75,7 @@ func (a *app) runDemo(ctx context.Context, f demoFlags, given func(string) bool)
 	if err != nil {
 		return err
 	}
-	s, err := a.openStack(ctx, f.db, shape)
+	s, err := a.openStack(f.db, shape)
 	if err != nil {
 		return err
 	}

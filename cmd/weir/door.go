@@ -87,9 +87,9 @@ func (a *app) findDoor(ctx context.Context, command []string, f execFlags) (*doo
 	}
 	own := func() (*door, error) {
 		if forward {
-			return a.ownForwardDoor(ctx, f, asked, trusted)
+			return a.ownForwardDoor(f, asked, trusted)
 		}
-		return a.ownDoor(ctx, command, f, asked)
+		return a.ownDoor(command, f, asked)
 	}
 	var passedBy, unasking []string
 	for _, r := range a.runningProxies(ctx) {
@@ -219,7 +219,7 @@ func hostnameOf(s string) string {
 }
 
 // ownDoor serves a proxy in this process, on a port of its own.
-func (a *app) ownDoor(ctx context.Context, command []string, f execFlags, asked []upstreamFlag) (*door, error) {
+func (a *app) ownDoor(command []string, f execFlags, asked []upstreamFlag) (*door, error) {
 	d := &door{bases: map[client.Family]string{}}
 	var upstreams []proxy.Upstream
 	for _, u := range asked {
@@ -245,7 +245,7 @@ func (a *app) ownDoor(ctx context.Context, command []string, f execFlags, asked 
 	if err := asTheCommandWould(upstreams); err != nil {
 		return nil, err
 	}
-	return d, a.serveDoor(ctx, d, f, upstreams, nil)
+	return d, a.serveDoor(d, f, upstreams, nil)
 }
 
 // asTheCommandWould has the upstreams reached by the way that the command
@@ -262,12 +262,12 @@ func asTheCommandWould(upstreams []proxy.Upstream) error {
 }
 
 // serveDoor serves a proxy in this process, on a port of its own.
-func (a *app) serveDoor(ctx context.Context, d *door, f execFlags, upstreams []proxy.Upstream, forward *proxy.Forward) error {
+func (a *app) serveDoor(d *door, f execFlags, upstreams []proxy.Upstream, forward *proxy.Forward) error {
 	shape, err := f.limits.shaper(nil)
 	if err != nil {
 		return err
 	}
-	s, err := a.openStack(ctx, f.db, shape)
+	s, err := a.openStack(f.db, shape)
 	var bad store.BadVariable
 	if errors.As(err, &bad) { // the variables may be meant for the command alone
 		a.warn([]string{fmt.Sprintf("weir sends nothing to a collector: %s", bad)})
@@ -278,7 +278,7 @@ func (a *app) serveDoor(ctx context.Context, d *door, f execFlags, upstreams []p
 			}
 			return env(name)
 		}
-		s, err = a.openStack(ctx, f.db, shape)
+		s, err = a.openStack(f.db, shape)
 		a.env = env
 	}
 	if err != nil {

@@ -161,7 +161,7 @@ func matchesHost(globs []string, host string) bool {
 
 // ownForwardDoor serves a forward proxy in this process. What is asked for
 // stands in the place of all hosts that are measured.
-func (a *app) ownForwardDoor(ctx context.Context, f execFlags, asked []upstreamFlag, trusted *trust) (*door, error) {
+func (a *app) ownForwardDoor(f execFlags, asked []upstreamFlag, trusted *trust) (*door, error) {
 	var upstreams []proxy.Upstream
 	for _, u := range asked {
 		up, err := u.upstream(a.env)
@@ -176,5 +176,5 @@ func (a *app) ownForwardDoor(ctx context.Context, f execFlags, asked []upstreamF
 		return nil, err
 	}
 	d := &door{caFile: trusted.file, bundle: trusted.bundle, beside: trusted.beside}
-	return d, a.serveDoor(ctx, d, f, upstreams, forwardDoor(trusted.folder, nil, "", direct[0].Proxy))
+	return d, a.serveDoor(d, f, upstreams, forwardDoor(trusted.folder, nil, "", direct[0].Proxy))
 }

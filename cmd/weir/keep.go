@@ -55,12 +55,12 @@ type kept struct {
 
 // keep begins to keep what f says. Where that is nothing, it deletes what was
 // kept before and has had its time.
-func (s *stack) keep(ctx context.Context, f keepFlags) (*kept, error) {
+func (s *stack) keep(f keepFlags) (*kept, error) {
 	var o store.KeeperOptions
 	if f.what != "none" {
 		o = store.KeeperOptions{For: f.age, Size: int64(f.size)}
 	}
-	keeper, err := store.NewKeeper(ctx, s.db, o)
+	keeper, err := store.NewKeeper(s.a.hard, s.db, o)
 	if err != nil {
 		return nil, err
 	}

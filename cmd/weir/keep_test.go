@@ -38,8 +38,8 @@ func TestByteSize(t *testing.T) {
 func keeps(t *testing.T, path string, set func(*keepFlags)) (s *stack, k *kept, said *bytes.Buffer) {
 	t.Helper()
 	said = &bytes.Buffer{}
-	a := &app{stdio: stdio{out: said, err: said}, env: func(string) (string, bool) { return "", false }}
-	s, err := a.openStack(context.Background(), path, nil)
+	a := &app{stdio: stdio{out: said, err: said}, env: func(string) (string, bool) { return "", false }, hard: context.Background()}
+	s, err := a.openStack(path, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,7 +49,7 @@ func keeps(t *testing.T, path string, set func(*keepFlags)) (s *stack, k *kept, 
 	if err := f.check(); err != nil {
 		t.Fatal(err)
 	}
-	if k, err = s.keep(context.Background(), f); err != nil {
+	if k, err = s.keep(f); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { k.close() })

@@ -44,6 +44,7 @@ type loadFlags struct {
 	speed       float64
 	run         runFlags
 	trace       traceFlags
+	keep        keepFlags
 
 	dryRun      bool
 	noPreflight bool
@@ -106,6 +107,7 @@ off.`,
 	fl.Float64Var(&f.speed, "speed", 0, "play a trace or dataset so much faster (default 1)")
 	f.run.add(fl)
 	f.trace.add(fl)
+	f.keep.add(fl)
 	fl.BoolVar(&f.dryRun, "dry-run", false, "say what would be sent, as weir plan does, and send nothing")
 	fl.BoolVar(&f.noPreflight, "no-preflight", false, "leave out the small request that proves address, key, model and streaming first")
 	fl.BoolVar(&f.json, "json", false, "print the report as JSON")
@@ -116,6 +118,9 @@ off.`,
 // runLoad checks everything that can be checked before anything is opened or
 // sent.
 func (a *app) runLoad(ctx context.Context, file string, f loadFlags, given func(string) bool) error {
+	if err := f.keep.check(); err != nil {
+		return err
+	}
 	plan, err := a.readPlan(ctx, file, f, given)
 	if err != nil {
 		return err
@@ -149,6 +154,8 @@ func (a *app) runLoad(ctx context.Context, file string, f loadFlags, given func(
 		return usagef("load: --upstream and --target exclude each other: the first sends through a proxy in here, the second through one that runs")
 	case f.target != "" && f.limits.given():
 		return usagef("load: --rps, --limit and the like are for the proxy in here, and --target for one that runs; weir limit changes what holds in that")
+	case f.target != "" && f.keep.what != "none":
+		return usagef("load: --keep is for the proxy in here, and --target for one that runs: say --keep to that")
 	case f.target != "":
 		if !a.holdsAt(ctx, f.target, ruleLines(shape.Rules())) {
 			a.warn([]string{fmt.Sprintf("the limits of %s do not all hold at %s, which has its own: by weir proxy --load-model, or weir limit", file, f.target)})
@@ -170,7 +177,7 @@ func (a *app) runLoad(ctx context.Context, file string, f loadFlags, given func(
 		a.impair = nil
 	}
 	tellImpairments(a.err, a.impair)
-	s, err := a.openStack(ctx, f.db, shape)
+	s, err := a.openStack(f.db, shape)
 	if err != nil {
 		return err
 	}
@@ -185,7 +192,7 @@ func (a *app) runLoad(ctx context.Context, file string, f loadFlags, given func(
 }
 
 // load opens the inner proxy, if there is one, and plays the plan.
-func (a *app) load(ctx context.Context, s *stack, run *generator.Run, upstreams []proxy.Upstream, f loadFlags) error {
+func (a *app) load(ctx context.Context, s *stack, run *generator.Run, upstreams []proxy.Upstream, f loadFlags) (failed error) {
 	run.Target = generator.Target{BaseURL: f.target, Keys: a.keys()}
 	shown := f.target
 	settle := func() { time.Sleep(recordedElsewhere) }
@@ -193,6 +200,12 @@ func (a *app) load(ctx context.Context, s *stack, run *generator.Run, upstreams 
 		p := s.proxy(upstreams)
 		p.Log = a.logger(false)
 		a.tellLanes(s.shaper)
+		kept, err := s.keep(f.keep)
+		if err != nil {
+			return err
+		}
+		defer func() { failed = errors.Join(failed, kept.close()) }()
+		p.Keep = kept.seam
 		base, stop, err := serveInside(p)
 		if err != nil {
 			return err

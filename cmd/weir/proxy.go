@@ -246,12 +246,12 @@ func (a *app) runProxy(ctx context.Context, f proxyFlags) error {
 		return err
 	}
 	a.impair = book.impair
-	s, err := a.openStack(ctx, f.db, book.shaper)
+	s, err := a.openStack(f.db, book.shaper)
 	if err != nil {
 		l.Close()
 		return err
 	}
-	kept, err := s.keep(ctx, f.keep)
+	kept, err := s.keep(f.keep)
 	if err != nil {
 		l.Close()
 		return errors.Join(err, s.close())

@@ -382,7 +382,7 @@ func (r *recorded) notes() (notes []string) {
 	}
 	switch {
 	case r.unshaped == r.calls:
-		notes = append(notes, "no shapes of requests were kept (weir proxy --keep shape): prompts share nothing but what a session's later turns repeat")
+		notes = append(notes, "no shapes of requests were kept (--keep shape): prompts share nothing but what a session's later turns repeat")
 	case r.unshaped > 0:
 		notes = append(notes, partly(r.unshaped, r.calls, "call", "has", "have")+" no shape: what has none shares nothing with others")
 	}

@@ -39,7 +39,7 @@ func recordCalls(t *testing.T, calls []past) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "weir.db")
 	a := &app{stdio: stdio{strings.NewReader(""), io.Discard, io.Discard}, env: func(string) (string, bool) { return "", false }, hard: context.Background()}
-	s, err := a.openStack(t.Context(), path, nil)
+	s, err := a.openStack(path, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -49,11 +49,13 @@ const mostPrints = 1000
 
 // openStack opens the database, which it makes if it does not exist, and begins
 // to record. An empty path is the default one. shape is what the proxies that
-// record here ask; nil admits all.
-func (a *app) openStack(ctx context.Context, path string, shape *shaper.Shaper) (*stack, error) {
+// record here ask; nil admits all. An interrupt meanwhile waits until all is open
+// and ends what comes then: it is no fault of the database.
+func (a *app) openStack(path string, shape *shaper.Shaper) (*stack, error) {
 	if shape == nil {
 		shape = &shaper.Shaper{}
 	}
+	ctx := a.hard
 	s := &stack{a: a, flag: path, shaper: shape}
 	var err error
 	if path == "" {

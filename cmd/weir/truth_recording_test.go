@@ -34,7 +34,7 @@ func record(t *testing.T, l net.Listener, upstreams []proxy.Upstream) *recording
 		env:   func(string) (string, bool) { return "", false }, hard: context.Background(),
 	}
 	var err error
-	if r.stack, err = a.openStack(t.Context(), r.path, nil); err != nil {
+	if r.stack, err = a.openStack(r.path, nil); err != nil {
 		t.Fatal(err)
 	}
 	p := r.stack.proxy(upstreams)
