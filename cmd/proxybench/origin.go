@@ -57,12 +57,19 @@ func reverseProxy(target string) (http.Handler, error) {
 	if err != nil {
 		return nil, fmt.Errorf("target: %w", err)
 	}
-	return &httputil.ReverseProxy{
+	p := &httputil.ReverseProxy{
 		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(u) },
 		FlushInterval: -1,
 		BufferPool:    &bufferPool{sync.Pool{New: func() any { return make([]byte, 32<<10) }}},
 		Transport:     &http.Transport{MaxIdleConnsPerHost: 4096, DisableCompression: true},
-	}, nil
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		// Else the server closes the request's body as the answer begins, which
+		// the transport may still want to see the end of: it then breaks off one
+		// stream of some hundred.
+		_ = http.NewResponseController(w).EnableFullDuplex()
+		p.ServeHTTP(w, r)
+	}), nil
 }
 
 type bufferPool struct{ pool sync.Pool }
