@@ -165,7 +165,7 @@ func TestFreshCallsThatHaveNoRoomAreLeftToTheDatabase(t *testing.T) {
 			c := example(i)
 			c.ErrorBody = strings.Repeat("x", 10_000)
 			id++
-			batch, ids = append(batch, ended{c, sampled}), append(ids, id)
+			batch, ids = append(batch, ended{call: c, span: sampled}), append(ids, id)
 		}
 		return f.put(batch, ids)
 	}

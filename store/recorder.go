@@ -56,12 +56,14 @@ type Recorder struct {
 // openCall is a call in flight.
 type openCall struct {
 	call  *call.Call // still written to by others, until its span ends
+	id    [8]byte
 	trace [16]byte
 	start time.Time
 	// series is of metrics; nil of a connection, which is no call of them.
 	series *call.Series
 	attrs  []attribute.KeyValue // nil once they stand in the table; the writer's own
 	kept   bool                 // stands in the table; the writer's own
+	over   bool                 // its row is being written; the writer's own
 	ended  bool                 // its row is not written yet
 	lost   bool                 // it has ended, and its span found no room
 }
@@ -70,6 +72,7 @@ type openCall struct {
 type ended struct {
 	call *call.Call
 	span trace.SpanContext
+	open *openCall
 }
 
 // NewRecorder begins to record. version is weir's own, kept with the process.
@@ -111,13 +114,13 @@ func (r *Recorder) OnStart(ctx context.Context, s sdktrace.ReadWriteSpan) {
 		return
 	}
 	sc := s.SpanContext()
-	o := &openCall{call: c, trace: sc.TraceID(), start: s.StartTime(), attrs: c.StartAttributes()}
+	o := &openCall{call: c, id: sc.SpanID(), trace: sc.TraceID(), start: s.StartTime(), attrs: c.StartAttributes()}
 	if c.Purpose != call.PurposeConnection {
 		series := c.Series()
 		o.series = &series
 	}
 	r.mu.Lock()
-	r.open[sc.SpanID()] = o
+	r.open[o.id] = o
 	r.mu.Unlock()
 }
 
@@ -133,7 +136,7 @@ func (r *Recorder) OnEnd(s sdktrace.ReadOnlySpan) {
 	r.ending.RLock()
 	defer r.ending.RUnlock()
 	r.waiting.Add(1)
-	lost := r.stopped || !r.enqueue(ended{o.call, sc})
+	lost := r.stopped || !r.enqueue(ended{o.call, sc, o})
 	if lost {
 		r.lose(1)
 	}

@@ -42,27 +42,26 @@ func (s statements) close() {
 func (r *Recorder) inFlight(tx *sql.Tx, batch []ended) (settle func(), err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	over := make(map[[8]byte]bool, len(batch))
 	enter, leave := tx.Stmt(r.sql.enter), tx.Stmt(r.sql.leave) //nolint:sqlclosecheck // the transaction's end does
 	for _, e := range batch {
-		id := [8]byte(e.span.SpanID())
-		over[id] = true
-		if o := r.open[id]; o != nil && o.kept {
-			if _, err := leave.Exec(id[:]); err != nil {
+		o := e.open
+		o.over = true
+		if o.kept {
+			if _, err := leave.Exec(o.id[:]); err != nil {
 				return nil, err
 			}
 		}
 	}
-	var kept []*openCall
-	for id, o := range r.open {
+	var kept, lost []*openCall
+	for _, o := range r.open {
 		if o.lost {
-			if _, err := leave.Exec(id[:]); err != nil {
+			if _, err := leave.Exec(o.id[:]); err != nil {
 				return nil, err
 			}
-			over[id] = true
+			lost = append(lost, o)
 			continue
 		}
-		if o.kept || over[id] || time.Since(o.start) < tick {
+		if o.kept || o.over || time.Since(o.start) < tick {
 			continue
 		}
 		var properties object
@@ -71,7 +70,7 @@ func (r *Recorder) inFlight(tx *sql.Tx, batch []ended) (settle func(), err error
 				return nil, err
 			}
 		}
-		if _, err := enter.Exec(id[:], o.trace[:], r.writer, o.start.UnixNano(), properties.String()); err != nil {
+		if _, err := enter.Exec(o.id[:], o.trace[:], r.writer, o.start.UnixNano(), properties.String()); err != nil {
 			return nil, err
 		}
 		kept = append(kept, o)
@@ -82,8 +81,11 @@ func (r *Recorder) inFlight(tx *sql.Tx, batch []ended) (settle func(), err error
 		for _, o := range kept {
 			o.kept, o.attrs = true, nil // a stream may be open for minutes
 		}
-		for id := range over {
-			delete(r.open, id)
+		for _, e := range batch {
+			delete(r.open, e.open.id)
+		}
+		for _, o := range lost {
+			delete(r.open, o.id)
 		}
 	}, nil
 }

@@ -10,7 +10,7 @@ import (
 
 // How those that write beside the streams take their time.
 const (
-	batchWait = 150 * time.Millisecond // how long what is to be written waits for more
+	batchWait = 200 * time.Millisecond // how long what is to be written waits for more
 	tick      = 250 * time.Millisecond // until what could not be written is tried again
 	lastTries = 8                      // at the end
 )
