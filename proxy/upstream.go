@@ -59,7 +59,7 @@ func (u *Upstream) open(dial func(ctx context.Context, network, address string) 
 		// weir has to read to know where it goes, the caller was told to go on.
 		ExpectContinueTimeout: time.Second,
 		// Less than net/http's own: an open stream holds one of each, and longer
-		// reads and writes go past them. A request's head fits.
+		// reads and writes go past them. Most requests' heads fit.
 		ReadBufferSize:  2 << 10,
 		WriteBufferSize: 1 << 10,
 		// A connection on which nothing comes back is found dead by a ping,

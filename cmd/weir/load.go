@@ -154,8 +154,6 @@ func (a *app) runLoad(ctx context.Context, file string, f loadFlags, given func(
 		return usagef("load: --upstream and --target exclude each other: the first sends through a proxy in here, the second through one that runs")
 	case f.target != "" && f.limits.given():
 		return usagef("load: --rps, --limit and the like are for the proxy in here, and --target for one that runs; weir limit changes what holds in that")
-	case f.target != "" && f.keep.what != "none":
-		return usagef("load: --keep is for the proxy in here, and --target for one that runs: say --keep to that")
 	case f.target != "":
 		if !a.holdsAt(ctx, f.target, ruleLines(shape.Rules())) {
 			a.warn([]string{fmt.Sprintf("the limits of %s do not all hold at %s, which has its own: by weir proxy --load-model, or weir limit", file, f.target)})
@@ -175,6 +173,9 @@ func (a *app) runLoad(ctx context.Context, file string, f loadFlags, given func(
 	if a.impair = impairerOf(plan.Model, plan.Seed); a.impair != nil && f.target != "" {
 		a.warn([]string{"the load model's impair is for a proxy inside weir load, and is passed over with --target: give that weir the model, as weir proxy --load-model " + file})
 		a.impair = nil
+	}
+	if f.keep.what != "none" && f.target != "" { // $WEIR_KEEP may be meant for that weir
+		a.warn([]string{"--keep is for a proxy inside weir load, and is passed over with --target: say it to that weir"})
 	}
 	tellImpairments(a.err, a.impair)
 	s, err := a.openStack(f.db, shape)

@@ -3,8 +3,8 @@ package loadmodel
 import "strings"
 
 // Nearest is the known name that a word was probably meant to be: one that it
-// begins, or one that a few slips make of it, fewer than half of its letters.
-// It is empty when none is near, and the first of several that are equally so.
+// begins, or one that a few slips make of it, fewer than half the letters of the
+// longer. It is empty when none is near, and the first of several that are equally so.
 func Nearest(word string, known []string) string {
 	word = strings.ToLower(word)
 	best, least := "", 1+max(len(word)/3, 2)
